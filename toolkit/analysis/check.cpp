@@ -246,6 +246,7 @@ class run_checker {
       made.file = limit.file;
       made.line = limit.line;
       if (leaks_ != nullptr) {
+        made.is_by_count = leaks_->is_by_count;
         take_growth_of_trace(made, *leaks_);
       } else {
         take_growth_of_profile(made, space);

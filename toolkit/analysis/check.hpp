@@ -86,6 +86,7 @@ struct check_condition {
   std::int64_t at_most = 0;         ///< with the tolerance
   std::int64_t before = -1;         ///< the baseline's; -1: there is none
   std::int64_t since_step = 0;      ///< of a growth, from 0
+  bool is_by_count = false;         ///< of a growth: `leak_report::is_by_count`
   bool owners_are_changes = false;  ///< whether `owners` says what changed since the baseline, and not who held most
   std::vector<check_owner> owners;  ///< at most four, the greatest first; empty: unknown
   std::string file;                 ///< where the limit was written; empty: in no file

@@ -39,6 +39,9 @@ std::string bytes_beside(std::int64_t bytes, std::int64_t other) {
   return bytes != other && short_bytes(bytes) == short_bytes(other) ? grouped(bytes) + " B" : short_bytes(bytes);
 }
 
+/// Of what a growth is: see `check_condition::is_by_count`.
+std::string_view step_word(const check_condition& of) { return of.is_by_count ? "part" : "step"; }
+
 /// "h.11/mlp +1.30 GiB and head +0.20 GiB since the baseline": as many owners as it takes to explain the excess, at most three.
 std::string cause_of(const check_condition& of) {
   constexpr std::size_t most = 3;
@@ -54,7 +57,8 @@ std::string cause_of(const check_condition& of) {
   }
   if (of.reason == check_reason::growth) {
     if (of.owners.empty()) return text;
-    return text + " per step, since step " + grouped(of.since_step + 1);
+    const std::string step{step_word(of)};
+    return text + " per " + step + ", since " + step + " " + grouped(of.since_step + 1);
   }
   return text + (of.owners_are_changes && !text.empty() ? " since the baseline" : "");
 }
@@ -111,7 +115,7 @@ summary_section table_of_owners(const check_condition& of) {
   section.table.has_titles = true;
   const bool is_growth = of.reason == check_reason::growth;
   section.table.titles = (is_growth || of.owners_are_changes ? "Who, in " : "Largest, in ") + condition_name(of) +
-                         (is_growth               ? "\tper step"
+                         (is_growth               ? "\tper " + std::string{step_word(of)}
                           : of.owners_are_changes ? "\tholds\tchange"
                                                   : "\tholds");
   section.table.alignment = of.owners_are_changes ? "lrr" : "lr";
@@ -130,7 +134,7 @@ summary_section table_of_owners(const check_condition& of) {
 std::string condition_name(const check_condition& of) {
   const std::string space = detail::on_one_line(of.space);
   const std::string name = detail::on_one_line(of.name);
-  if (of.reason == check_reason::growth) return "growth of " + space + " per step";
+  if (of.reason == check_reason::growth) return "growth of " + space + " per " + std::string{detail::step_word(of)};
   switch (of.subject) {
     case check_subject::segment: return "peak of " + space + " in " + name;
     case check_subject::operation: return "peak of operation " + name + " in " + space;
@@ -143,7 +147,7 @@ std::string condition_text(const check_condition& of) {
   std::string text;
   if (of.reason == check_reason::growth) {
     text = of.bytes == 0 ? on_one_line(of.space) + " does not grow"
-                         : on_one_line(of.space) + " grows by " + short_bytes(of.bytes) + " per step, at most " +
+                         : on_one_line(of.space) + " grows by " + short_bytes(of.bytes) + " per " + std::string{step_word(of)} + ", at most " +
                                short_bytes(of.at_most) + (of.has_passed() ? "" : " are allowed");
   } else {
     const bool is_compared = of.reason == check_reason::baseline;

@@ -431,6 +431,18 @@ TEST_CASE("check: less than a byte per step is not nothing") {
   CHECK(check_run(rare.profile, request, &leaks).conditions[0].bytes == 1);
 }
 
+TEST_CASE("check: where no segment's name repeats, growth is that per part") {
+  const grown always = steps_that_keep(1000, [](int) { return true; });
+  memprof::leak_report leaks = always.leaks;
+  leaks.is_by_count = true;
+  check_request request;
+  request.growth = memprof::check_limit{};
+  const check_report of = check_run(always.profile, request, &leaks);
+  CHECK(verdict_of(of) ==
+        "check: failed: cpu grows by 256 B per part, at most 0 B are allowed: log_metrics +256 B per part, since part 1");
+  CHECK_THAT(to_text(of), ContainsSubstring("growth of cpu per part") && !ContainsSubstring("per step"));
+}
+
 TEST_CASE("check: a tolerance is a share or bytes") {
   CHECK(memprof::parse_tolerance("1%").greatest(1000) == 1010);
   CHECK(memprof::parse_tolerance("0.5 %").greatest(1000) == 1005);
