@@ -13,6 +13,7 @@
 #include <memprof/ledger/segment_history.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/report/text.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
@@ -106,6 +107,18 @@ std::string text_of(const memprof::profile& profile, const show_arguments& argum
   return arguments.options.all_segments ? memprof::every_segment_csv(profile) : memprof::segments_csv(profile);
 }
 
+/// That a recording keeps fewer blocks than were asked for, as a sentence without a full stop; empty: it does not.
+std::string note_of_blocks(const memprof::profile& profile, std::size_t asked) {
+  for (const memprof::space_profile& space : profile.spaces) {
+    const memprof::live_set& peak = space.live_at_peak;
+    const std::size_t kept = peak.largest_blocks.size();
+    if (asked <= kept || peak.blocks <= static_cast<std::int64_t>(kept)) continue;
+    return "of the " + memprof::detail::grouped(peak.blocks) + " blocks at the peak the recording names the largest " +
+           std::to_string(kept) + "; capture_options::largest_blocks keeps more";
+  }
+  return {};
+}
+
 /// Whether the text ends with who asked for what.
 bool has_callers(const show_arguments& arguments) {
   return !arguments.shows_facts && !arguments.as_csv && !arguments.as_markdown && arguments.format == "summary";
@@ -137,6 +150,8 @@ int run_show(const show_arguments& arguments) {
       print_error("show", "cannot write to the standard output");
       return failed;
     }
+    const std::string note = note_of_blocks(read.profile, arguments.options.largest_blocks);
+    if (!note.empty()) print_error("show", note);
     if (read.complaint.empty()) return success;
     print_error("show", read.complaint);
   } catch (const memprof::error& fault) {

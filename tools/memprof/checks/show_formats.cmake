@@ -45,6 +45,12 @@ if(NOT output STREQUAL "size\n7\n")
   message(FATAL_ERROR "not the table:\n${output}")
 endif()
 
+# What is asked for and not there is said.
+string(JSON many SET "${document}" spaces 0 live_at_peak blocks 5000)
+file(WRITE ${SCRATCH}/many.json "${many}")
+run(0 many.json --blocks 4000)
+expect_one_line("${errors}" "of the 5,000 blocks at the peak the recording names the largest [0-9]+. capture_options::largest_blocks keeps more")
+
 # A capture in which nothing was allocated is no answer.
 string(JSON document SET "${document}" spaces "[]")
 string(JSON document SET "${document}" operations "[]")
