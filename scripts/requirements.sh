@@ -36,6 +36,7 @@ libc++abi     /usr/lib/*/libc++abi.so             libc++abi-dev
 flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-perl
 heaptrack     heaptrack                           heaptrack
 openmpi       mpirun                              openmpi-bin
+tbb           <oneapi/tbb.h>                      libtbb-dev
 node          npm                                 npm
 python        python3                             python3
 doxygen       doxygen                             doxygen

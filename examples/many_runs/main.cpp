@@ -131,7 +131,7 @@ unsigned number_of(const std::string& text) {
 
 int main(int count, char** arguments) {
   const unsigned runs = count == 3 ? number_of(arguments[2]) : 1000;
-  if (count < 2 || count > 3 || runs == 0) {
+  if (count < 2 || count > 3 || runs == 0 || *arguments[1] == '-') {
     std::fprintf(stderr, "usage: many_runs FOLDER [RUNS], of at most %u runs\n", most_runs);
     return 2;
   }

@@ -147,8 +147,8 @@ std::string condition_text(const check_condition& of) {
   std::string text;
   if (of.reason == check_reason::growth) {
     text = of.bytes == 0 ? on_one_line(of.space) + " does not grow"
-                         : on_one_line(of.space) + " grows by " + short_bytes(of.bytes) + " per " + std::string{step_word(of)} + ", at most " +
-                               short_bytes(of.at_most) + (of.has_passed() ? "" : " are allowed");
+                         : on_one_line(of.space) + " grows by " + short_bytes(of.bytes) + " per " + std::string{step_word(of)} +
+                               ", at most " + short_bytes(of.at_most) + (of.has_passed() ? "" : " are allowed");
   } else {
     const bool is_compared = of.reason == check_reason::baseline;
     const std::int64_t whole = is_compared ? of.before : of.at_most;
