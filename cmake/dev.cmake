@@ -2,8 +2,7 @@
 cmake_minimum_required(VERSION 3.24)
 
 option(MEMPROF_TESTS "Build the tests that need Catch2" ON)
-set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests and tests/dso (which is built with all other tests, too): ON, OFF, or \
-CORE, no more than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
+set(MEMPROF_UNIT_TESTS ON CACHE STRING "Build the unit tests: ON, OFF, or CORE, no more than the unit tests of the recording, the trace and the ledger, and scenarios with threads")
 option(MEMPROF_FUZZERS "Build the programs that mutate files at random" ON)
 option(MEMPROF_LIBFUZZER "Fuzz with libFuzzer as well, which needs clang" OFF)
 option(MEMPROF_SINGLE_THREADED_TESTS "Build the scenarios without threads, the property tests and the examples" ON)

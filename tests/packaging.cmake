@@ -13,7 +13,8 @@ set_tests_properties("package: the build tree is one" PROPERTIES FIXTURES_SETUP 
 memprof_add_consumer_test("find_package in the build tree" find_package
   -Dmemprof_DIR=${packages}/build_tree -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json)
 memprof_add_consumer_test("find_package of the toolkit in the build tree" find_package
-  -Dmemprof_DIR=${packages}/build_tree -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit -DLIBRARY=${toolkit_library})
+  -Dmemprof_DIR=${packages}/build_tree -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit
+  -DCMAKE_PROJECT_memprof_consumer_INCLUDE=${toolkit_hook} -DBUILT_TOOLKIT=${toolkit_folder})
 set_tests_properties("consumer: find_package in the build tree" "consumer: find_package of the toolkit in the build tree" PROPERTIES FIXTURES_REQUIRED memprof_build_tree)
 
 memprof_add_static_test("package: absolute folders, with a space in their names"

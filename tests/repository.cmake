@@ -107,11 +107,11 @@ memprof_add_failing_test("malloc.hpp: after new_delete.hpp it is refused" "in pl
 memprof_add_static_test("C++17: every header ends with one #error"
   ${CMAKE_CURRENT_SOURCE_DIR}/language/expect_one_error.sh ${CMAKE_CXX_COMPILER} ${PROJECT_SOURCE_DIR}/include)
 
-# Programs and headers with the warnings of a strict project, by every compiler there is: ctest -L compilers. More combinations:
-# tests/language/check_compilers.py --long, which ./dev test --long runs.
+# Programs and headers with the warnings of a strict project, by the two compilers that differ most: ctest -L compilers. Every one that there is, and
+# every combination of flags: tests/language/check_compilers.py --long, which ./dev test --long runs.
 if(Python3_Interpreter_FOUND)
   set(check_compilers ${Python3_EXECUTABLE} ${CMAKE_CURRENT_SOURCE_DIR}/language/check_compilers.py)
-  execute_process(COMMAND ${check_compilers} --list OUTPUT_VARIABLE compilers OUTPUT_STRIP_TRAILING_WHITESPACE
+  execute_process(COMMAND ${check_compilers} --list-usual OUTPUT_VARIABLE compilers OUTPUT_STRIP_TRAILING_WHITESPACE
     COMMAND_ERROR_IS_FATAL ANY)
   string(REPLACE "\n" ";" compilers "${compilers}")
   foreach(compiler IN LISTS compilers)
@@ -165,8 +165,8 @@ function(memprof_add_consumer_test name folder)
     --test-command consumer)
 endfunction()
 
-# Compiling the toolkit takes minutes. Where that is not asked for, the page is compiled, a seventh of it, and with the packages of Conan and
-# vcpkg the toolkit is checked file by file, and the one that is built here is linked.
+# Compiling the toolkit takes minutes. Where that is not asked for, a subproject compiles the page, a seventh of it; of a toolkit that is found the
+# files are compared, and the one that is built here is linked.
 set(toolkit_library toolkit_page)
 set(toolkit_hook)
 set(toolkit_folder)
@@ -222,7 +222,8 @@ memprof_add_consumer_test("find_package COMPONENTS json" find_package
 memprof_add_consumer_test("find_package COMPONENTS compiled" find_package
   -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=compiled)
 memprof_add_consumer_test("find_package COMPONENTS toolkit" find_package
-  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit -DLIBRARY=${toolkit_library})
+  -DCMAKE_PREFIX_PATH=${prefix} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit
+  -DCMAKE_PROJECT_memprof_consumer_INCLUDE=${toolkit_hook} -DBUILT_TOOLKIT=${toolkit_folder})
 
 # memprof_add_refused_consumer_test(<name> <pattern> <option>...): find_package must refuse, and say why.
 function(memprof_add_refused_consumer_test name pattern)

@@ -4,6 +4,7 @@
     check_compilers.py                  every compiler and C++ library that is found, in up to 30 seconds of CPU time each
     check_compilers.py --long           every combination of language, flags and optimization, and every header alone: many minutes
     check_compilers.py --list           what is found, a line each: COMPILER, or COMPILER,libc++; and what is absent
+    check_compilers.py --list-usual     the same, of what every change is checked with: g++, and the newest clang with libc++ or alone
     check_compilers.py --only NAME      one of that list, or the path of a compiler
 
 memprof is not a system header here (-I), so what its headers do counts as the user's own code. README's program and strict.cpp,
@@ -83,6 +84,11 @@ def installed():
             if links:
                 found[compiler.name] = compiler
     return sorted(found.values(), key=lambda each: (each.family, each.major, each.library))
+
+
+def usual(found):
+    clangs = [each for each in found if each.is_clang]
+    return [each for each in found if not each.is_clang] + clangs[-1:]  # sorted: libc++ is last
 
 
 def absent(found):
@@ -216,13 +222,14 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--long", action="store_true")
     parser.add_argument("--list", action="store_true")
+    parser.add_argument("--list-usual", action="store_true")
     parser.add_argument("--only", metavar="NAME")
     options = parser.parse_args()
     (pathlib.Path(LINKS.name) / "memprof").mkdir()
     (pathlib.Path(LINKS.name) / "memprof/toolkit").symlink_to(TOOLKIT)
     found = installed()
-    if options.list:
-        print("\n".join([each.name for each in found] + [f"absent: {name}" for name in absent(found)]))
+    if options.list or options.list_usual:
+        print("\n".join([each.name for each in (found if options.list else usual(found))] + [f"absent: {name}" for name in absent(found)]))
         return
     if options.only:
         path, _, library = options.only.partition(",")
