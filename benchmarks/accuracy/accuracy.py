@@ -1,0 +1,90 @@
+#!/usr/bin/env python3
+"""Predicts what training runs take of a GPU, beside what others measured. Needs memprof's Python package, torch and timm.
+
+accuracy.py predict MEASURED.csv PREDICTED.csv   adds a row for each run that PREDICTED.csv lacks
+accuracy.py report MEASURED.csv PREDICTED.csv    prints a page on how near they are
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import dataclasses
+import importlib.metadata
+import os
+import pathlib
+import sys
+
+import measured
+import report
+import timm_models
+
+
+def read_predictions(path: pathlib.Path) -> list[timm_models.Prediction]:
+    names = [field.name for field in dataclasses.fields(timm_models.Prediction)]
+    with path.open(newline="", encoding="utf-8") as file:
+        rows = csv.DictReader(file)
+        if rows.fieldnames != names:
+            raise ValueError(f"{path} is of another version; give a new file")
+        made = []
+        for row in rows:
+            numbers = {name: float(row[name]) for name in names if name not in ("model", "batch", "has_convolutions", "exact", "fault")}
+            flags = {name: row[name] == "True" for name in ("has_convolutions", "exact")}
+            made.append(timm_models.Prediction(model=row["model"], batch=int(row["batch"]), fault=row["fault"], **flags, **numbers))
+        return made
+
+
+def predict(options: argparse.Namespace) -> None:
+    runs = measured.read_timm(options.measured)
+    path: pathlib.Path = options.predicted
+    has_rows = path.exists() and path.stat().st_size > 0
+    done = {(each.model, each.batch) for each in read_predictions(path)} if has_rows else set()
+    wanted: dict[str, list[int]] = {}
+    for run in runs:
+        if not options.batches or run.batch in options.batches:
+            wanted.setdefault(run.model, []).append(run.batch)
+    order = sorted(wanted, key=measured.order_of)[: options.models]
+    left = {model: [batch for batch in wanted[model] if (model, batch) not in done] for model in order}
+    left = {model: batches for model, batches in left.items() if batches}
+    names = [field.name for field in dataclasses.fields(timm_models.Prediction)]
+    with path.open("a", newline="", encoding="utf-8") as file:
+        rows = csv.DictWriter(file, names)
+        if file.tell() == 0:
+            rows.writeheader()
+            file.flush()
+        for made in timm_models.predict(left, options.jobs, options.seconds):
+            rows.writerow(dataclasses.asdict(made))
+            file.flush()
+
+
+def print_report(options: argparse.Namespace) -> None:
+    predictions = read_predictions(options.predicted)
+    judged = report.judge(measured.read_timm(options.measured), predictions)
+    versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("memprof", "torch", "timm"))
+    sys.stdout.write(report.document(judged, predictions, versions, "./dev accuracy"))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(required=True)
+    for name, run in (("predict", predict), ("report", print_report)):
+        command = commands.add_parser(name)
+        command.set_defaults(run=run)
+        command.add_argument("measured", type=pathlib.Path, metavar="MEASURED.csv")
+        command.add_argument("predicted", type=pathlib.Path, metavar="PREDICTED.csv")
+        if run is predict:
+            command.add_argument("--models", type=int, metavar="N", help="so many of them, always the same (default: all)")
+            command.add_argument("--batches", type=int, nargs="*", metavar="N", help="only these (default: all)")
+            command.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
+            command.add_argument("--seconds", type=float, default=300, metavar="S", help="of a prediction, at most (default: 300)")
+    options = parser.parse_args()
+    try:
+        options.run(options)
+    except (OSError, ValueError) as fault:
+        print(f"accuracy.py: {fault}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
