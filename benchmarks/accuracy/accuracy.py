@@ -20,18 +20,19 @@ import report
 import timm_models
 
 
+COLUMNS = [field.name for field in dataclasses.fields(timm_models.Prediction)]
+
+
+def _prediction(row: dict[str, str]) -> timm_models.Prediction:
+    numbers = {name: float(row[name]) for name in COLUMNS if name not in ("model", "batch", "has_convolutions", "exact", "fault")}
+    flags = {name: row[name] == "True" for name in ("has_convolutions", "exact")}
+    if row["fault"] is None:
+        raise ValueError("the row is cut off; remove it")
+    return timm_models.Prediction(model=row["model"], batch=int(row["batch"]), fault=row["fault"], **flags, **numbers)
+
+
 def read_predictions(path: pathlib.Path) -> list[timm_models.Prediction]:
-    names = [field.name for field in dataclasses.fields(timm_models.Prediction)]
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != names:
-            raise ValueError(f"{path} is of another version; give a new file")
-        made = []
-        for row in rows:
-            numbers = {name: float(row[name]) for name in names if name not in ("model", "batch", "has_convolutions", "exact", "fault")}
-            flags = {name: row[name] == "True" for name in ("has_convolutions", "exact")}
-            made.append(timm_models.Prediction(model=row["model"], batch=int(row["batch"]), fault=row["fault"], **flags, **numbers))
-        return made
+    return measured.read_table(path, COLUMNS, _prediction)
 
 
 def predict(options: argparse.Namespace) -> None:
@@ -46,9 +47,8 @@ def predict(options: argparse.Namespace) -> None:
     order = sorted(wanted, key=measured.order_of)[: options.models]
     left = {model: [batch for batch in wanted[model] if (model, batch) not in done] for model in order}
     left = {model: batches for model, batches in left.items() if batches}
-    names = [field.name for field in dataclasses.fields(timm_models.Prediction)]
     with path.open("a", newline="", encoding="utf-8") as file:
-        rows = csv.DictWriter(file, names)
+        rows = csv.DictWriter(file, COLUMNS)
         if file.tell() == 0:
             rows.writeheader()
             file.flush()

@@ -6,6 +6,10 @@ import csv
 import dataclasses
 import hashlib
 import pathlib
+from collections.abc import Callable, Sequence
+from typing import TypeVar
+
+Row = TypeVar("Row")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -20,22 +24,31 @@ class MeasuredRun:
     faketensor: float
 
 
-def read_timm(path: pathlib.Path) -> list[MeasuredRun]:
-    """Reads `model,batch,measured_mib,faketensor_mib`. Raises `ValueError` naming the line that is something else."""
-    columns = ["model", "batch", "measured_mib", "faketensor_mib"]
+def read_table(path: pathlib.Path, columns: Sequence[str], made_of: Callable[[dict[str, str]], Row]) -> list[Row]:
+    """What `made_of` makes of each row. Raises `ValueError` naming the columns, or the line that cannot be read."""
     with path.open(newline="", encoding="utf-8") as file:
         rows = csv.DictReader(file)
-        if rows.fieldnames != columns:
+        if rows.fieldnames != list(columns):
             raise ValueError(f"{path}: expected the columns {','.join(columns)}, not {','.join(rows.fieldnames or [])}")
-        runs = []
+        made = []
         for row in rows:
             try:
-                run = MeasuredRun(row["model"], int(row["batch"]), float(row["measured_mib"]), float(row["faketensor_mib"]))
+                made.append(made_of(row))
             except (TypeError, ValueError) as fault:
                 raise ValueError(f"{path}, line {rows.line_num}: {fault}") from None
-            if not run.model or run.batch < 1 or not run.measured > 0:
-                raise ValueError(f"{path}, line {rows.line_num}: a model, a batch and what was measured are expected")
-            runs.append(run)
+    return made
+
+
+def _timm_run(row: dict[str, str]) -> MeasuredRun:
+    run = MeasuredRun(row["model"], int(row["batch"]), float(row["measured_mib"]), float(row["faketensor_mib"]))
+    if not run.model or run.batch < 1 or not run.measured > 0:
+        raise ValueError("a model, a batch and what was measured are expected")
+    return run
+
+
+def read_timm(path: pathlib.Path) -> list[MeasuredRun]:
+    """Reads `model,batch,measured_mib,faketensor_mib`. Raises as `read_table`, and if there are no rows."""
+    runs = read_table(path, ("model", "batch", "measured_mib", "faketensor_mib"), _timm_run)
     if not runs:
         raise ValueError(f"{path} has no rows")
     return runs

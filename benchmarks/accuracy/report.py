@@ -63,13 +63,13 @@ def judge(runs: Sequence[MeasuredRun], predictions: Sequence[Prediction]) -> lis
     ]
 
 
-def constant_of(judged: Sequence[JudgedRun]) -> float:
-    """What the device holds besides the allocator's memory, MiB: the median of measured minus reserved, of the models that are not held out."""
-    return statistics.median(
-        each.measured.measured - each.prediction.reserved
-        for each in judged
-        if not each.ran_out and not is_held_out(each.measured.model)
-    )
+def constant_of(judged: Sequence[JudgedRun], estimate: Callable[[JudgedRun], float]) -> float:
+    """What the estimates lack, MiB: the median of measured minus estimate, of the models that are not held out. Raises `ValueError` if no
+    run of these was predicted."""
+    lacking = [each.measured.measured - estimate(each) for each in judged if not each.ran_out and not is_held_out(each.measured.model)]
+    if not lacking:
+        raise ValueError("no run was predicted of the models on which the constant is chosen; take more models")
+    return statistics.median(lacking)
 
 
 def errors_of(judged: Sequence[JudgedRun], predicted: Callable[[JudgedRun], float]) -> Errors:
@@ -104,7 +104,7 @@ def cause_of(run: JudgedRun, predicted: float) -> str:
 
 def document(judged: Sequence[JudgedRun], predictions: Sequence[Prediction], versions: str, command: str) -> str:
     """The page, in Markdown. Raises `ValueError` if there are too few runs to choose a constant and to judge it."""
-    constant = constant_of(judged)
+    constant = constant_of(judged, lambda run: run.prediction.reserved)
     own = [each for each in judged if not each.ran_out and is_held_out(each.measured.model)]
     if not own:
         raise ValueError("no run of a model that is held out was predicted; take more models")
@@ -112,11 +112,7 @@ def document(judged: Sequence[JudgedRun], predictions: Sequence[Prediction], ver
     def predicted(run: JudgedRun) -> float:
         return run.prediction.reserved + constant
 
-    fake_constant = statistics.median(
-        each.measured.measured - each.measured.faketensor
-        for each in judged
-        if not each.ran_out and not is_held_out(each.measured.model)
-    )
+    fake_constant = constant_of(judged, lambda run: run.measured.faketensor)
 
     def faketensor(run: JudgedRun) -> float:
         return run.measured.faketensor + fake_constant
@@ -140,8 +136,9 @@ def document(judged: Sequence[JudgedRun], predictions: Sequence[Prediction], ver
         "The measurements are GPUMemNet's (github.com/itu-rad/GPUMemNet): the maximum of `nvidia-smi` over a training run of each model",
         "of timm with batches of 8 to 128, beside an estimate by PyTorch's FakeTensor. The script is not published. Sizes of its models say:",
         "single precision, the input size of the model's configuration, an optimizer with one buffer for each parameter, and gradients that",
-        f"live until the backward pass. Here it is SGD with Nesterov momentum and weight decay, and {len({each.model for each in predictions}):,} models. Runs that ended early are left out: those at",
+        "live until the backward pass. Here it is SGD with Nesterov momentum and weight decay. Runs that ended early are left out: those at",
         f"{CUT_OFF:,} MiB and more, and those that show less than the same model with a smaller batch.",
+        f"{len({each.model for each in predictions}):,} models were predicted.",
         "",
         f"The constant is {constant:,.0f} MiB; FakeTensor's own best one {fake_constant:,.0f} MiB.",
         "",

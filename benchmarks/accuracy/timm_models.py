@@ -104,7 +104,7 @@ def predict(wanted: dict[str, list[int]], jobs: int, most_seconds: float) -> Ite
         while waiting and len(running) < jobs:
             name, batches = waiting.pop()
             receiver, sender = context.Pipe(duplex=False)
-            process = context.Process(target=_predict, args=(name, batches, sender))
+            process = context.Process(target=_predict, args=(name, batches, sender), daemon=True)
             process.start()
             sender.close()
             running[receiver] = (process, name, list(batches), time.monotonic())

@@ -100,7 +100,7 @@ def test_a_constant_is_chosen_on_some_models_and_judged_on_the_others() -> None:
     predictions += [Prediction(name, 8, reserved=1200, has_convolutions=True, exact=True, seconds=2) for name in judged]
     both = report.judge(runs, predictions)
     assert len(both) == 5
-    assert report.constant_of(both) == 1800
+    assert report.constant_of(both, lambda run: run.prediction.reserved) == 1800
     errors = report.errors_of([each for each in both if each.measured.model in judged], lambda run: run.prediction.reserved + 1800)
     # 3,000 for 3,000, and 3,000 for 4,000.
     assert (errors.runs, errors.median, errors.p90, errors.mean) == (2, 0.125, 0.25, -0.125)
@@ -109,6 +109,21 @@ def test_a_constant_is_chosen_on_some_models_and_judged_on_the_others() -> None:
     assert "| memprof, all | 2 | 12.5 % | 25.0 % | -12.5 % | 50.0 % | 50.0 % | 50.0 % |" in text
     assert f"| {judged[1]} | 8 | 4,000 | 3,000 | -25.0 % | too low, as without the workspaces" in text
     assert "models without convolutions" not in text
+
+
+def test_a_constant_needs_models_of_both_halves() -> None:
+    for held_out in (False, True):
+        names = models(held_out, 2)
+        judged = report.judge([MeasuredRun(name, 8, 3000, 1000) for name in names], [Prediction(name, 8, reserved=1000) for name in names])
+        with pytest.raises(ValueError, match="take more models"):
+            report.document(judged, [each.prediction for each in judged], "torch 1", "./dev accuracy")
+
+
+def test_a_row_that_is_cut_off_is_named(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "predicted.csv"
+    path.write_text(",".join(accuracy.COLUMNS) + "\na,8,1,1,1,1,1,1,True,True,1,\nb,8,1,1,1,1,1,1,True,Tr\n")
+    with pytest.raises(ValueError, match="line 3"):
+        accuracy.read_predictions(path)
 
 
 def test_a_run_that_ended_out_of_memory_is_judged_by_that_alone() -> None:
