@@ -11,6 +11,7 @@ import argparse
 import csv
 import dataclasses
 import importlib.metadata
+import math
 import os
 import pathlib
 import sys
@@ -25,9 +26,9 @@ COLUMNS = [field.name for field in dataclasses.fields(timm_models.Prediction)]
 
 def _prediction(row: dict[str, str]) -> timm_models.Prediction:
     numbers = {name: float(row[name]) for name in COLUMNS if name not in ("model", "batch", "has_convolutions", "exact", "fault")}
-    flags = {name: row[name] == "True" for name in ("has_convolutions", "exact")}
-    if row["fault"] is None:
-        raise ValueError("the row is cut off; remove it")
+    flags = {name: {"True": True, "False": False}.get(row[name]) for name in ("has_convolutions", "exact")}
+    if None in flags.values() or not all(map(math.isfinite, numbers.values())):
+        raise ValueError("expected finite numbers, and True or False")
     return timm_models.Prediction(model=row["model"], batch=int(row["batch"]), fault=row["fault"], **flags, **numbers)
 
 
@@ -39,6 +40,8 @@ def predict(options: argparse.Namespace) -> None:
     runs = measured.read_timm(options.measured)
     path: pathlib.Path = options.predicted
     has_rows = path.exists() and path.stat().st_size > 0
+    if has_rows and not path.read_bytes().endswith(b"\n"):
+        raise ValueError(f"the last line of {path} is cut off; remove it")
     done = {(each.model, each.batch) for each in read_predictions(path)} if has_rows else set()
     wanted: dict[str, list[int]] = {}
     for run in runs:
@@ -64,6 +67,12 @@ def print_report(options: argparse.Namespace) -> None:
     sys.stdout.write(report.document(judged, predictions, versions, "./dev accuracy"))
 
 
+def _positive(text: str) -> int:
+    if int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    return int(text)
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(required=True)
@@ -73,16 +82,18 @@ def main() -> int:
         command.add_argument("measured", type=pathlib.Path, metavar="MEASURED.csv")
         command.add_argument("predicted", type=pathlib.Path, metavar="PREDICTED.csv")
         if run is predict:
-            command.add_argument("--models", type=int, metavar="N", help="so many of them, always the same (default: all)")
-            command.add_argument("--batches", type=int, nargs="*", metavar="N", help="only these (default: all)")
-            command.add_argument("--jobs", type=int, default=os.cpu_count() or 1, metavar="N")
-            command.add_argument("--seconds", type=float, default=300, metavar="S", help="of a prediction, at most (default: 300)")
+            command.add_argument("--models", type=_positive, metavar="N", help="so many of them, always the same (default: all)")
+            command.add_argument("--batches", type=_positive, nargs="*", metavar="N", help="only these (default: all)")
+            command.add_argument("--jobs", type=_positive, default=os.cpu_count() or 1, metavar="N")
+            command.add_argument("--seconds", type=_positive, default=300, metavar="S", help="of a prediction, at most (default: 300)")
     options = parser.parse_args()
     try:
         options.run(options)
     except (OSError, ValueError) as fault:
         print(f"accuracy.py: {fault}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        return 130
     return 0
 
 

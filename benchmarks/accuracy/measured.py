@@ -26,16 +26,18 @@ class MeasuredRun:
 
 def read_table(path: pathlib.Path, columns: Sequence[str], made_of: Callable[[dict[str, str]], Row]) -> list[Row]:
     """What `made_of` makes of each row. Raises `ValueError` naming the columns, or the line that cannot be read."""
-    with path.open(newline="", encoding="utf-8") as file:
-        rows = csv.DictReader(file)
-        if rows.fieldnames != list(columns):
-            raise ValueError(f"{path}: expected the columns {','.join(columns)}, not {','.join(rows.fieldnames or [])}")
-        made = []
-        for row in rows:
-            try:
+    with path.open(newline="", encoding="utf-8-sig") as file:
+        rows = csv.DictReader(file, strict=True)
+        try:
+            if rows.fieldnames != list(columns):
+                raise ValueError(f"expected the columns {','.join(columns)}, not {','.join(rows.fieldnames or ['none'])}")
+            made = []
+            for row in rows:
+                if None in row or None in row.values():
+                    raise ValueError(f"expected {len(columns)} values")
                 made.append(made_of(row))
-            except (TypeError, ValueError) as fault:
-                raise ValueError(f"{path}, line {rows.line_num}: {fault}") from None
+        except (ValueError, csv.Error) as fault:
+            raise ValueError(f"{path}, line {rows.line_num}: {fault}") from None
     return made
 
 
@@ -51,6 +53,11 @@ def read_timm(path: pathlib.Path) -> list[MeasuredRun]:
     runs = read_table(path, ("model", "batch", "measured_mib", "faketensor_mib"), _timm_run)
     if not runs:
         raise ValueError(f"{path} has no rows")
+    seen = set()
+    for run in runs:
+        if (run.model, run.batch) in seen:
+            raise ValueError(f"{path} has {run.model} with batch {run.batch} twice")
+        seen.add((run.model, run.batch))
     return runs
 
 

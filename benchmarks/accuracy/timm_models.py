@@ -128,4 +128,4 @@ def predict(wanted: dict[str, list[int]], jobs: int, most_seconds: float) -> Ite
                 process.join()
                 del running[receiver]
                 for batch in left:
-                    yield Prediction(name, batch, fault=f"not done after {most_seconds:.0f} s")
+                    yield Prediction(name, batch, fault=f"not done after {most_seconds:g} s")

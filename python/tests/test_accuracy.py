@@ -42,6 +42,8 @@ def test_a_table_is_read(tmp_path: pathlib.Path) -> None:
         (HEAD + "vit,8,3000,1\nvit,many,3000,1\n", "line 3: .*many"),
         (HEAD + "vit,0,3000,1\n", "line 2"),
         (HEAD + "vit,8,nan,1\n", "line 2"),
+        (HEAD + "vit,8,3000,1,5\n", "line 2: expected 4 values"),
+        (HEAD + "vit,8,3000,1\nvit,8,3000,1\n", "vit with batch 8 twice"),
     ],
 )
 def test_a_table_that_cannot_be_read_names_the_line(tmp_path: pathlib.Path, text: str, fault: str) -> None:
@@ -124,6 +126,35 @@ def test_a_row_that_is_cut_off_is_named(tmp_path: pathlib.Path) -> None:
     path.write_text(",".join(accuracy.COLUMNS) + "\na,8,1,1,1,1,1,1,True,True,1,\nb,8,1,1,1,1,1,1,True,Tr\n")
     with pytest.raises(ValueError, match="line 3"):
         accuracy.read_predictions(path)
+
+
+def test_a_prediction_is_a_finite_number(tmp_path: pathlib.Path) -> None:
+    path = tmp_path / "predicted.csv"
+    for row in ("a,8,1,1,1,1,1,nan,True,True,1,", "a,8,1,1,1,1,1,1,True,maybe,1,"):
+        path.write_text(",".join(accuracy.COLUMNS) + f"\n{row}\n")
+        with pytest.raises(ValueError, match="line 2: expected finite numbers"):
+            accuracy.read_predictions(path)
+
+
+@pytest.mark.parametrize("option", [["--jobs", "0"], ["--models", "-1"], ["--batches", "0"], ["--seconds", "nan"]])
+def test_counts_are_positive(option: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "argv", ["accuracy.py", "predict", "table.csv", "predicted.csv", *option])
+    with pytest.raises(SystemExit) as ended:
+        accuracy.main()
+    assert ended.value.code == 2
+
+
+def test_nothing_is_written_behind_a_line_that_is_cut_off(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    table, predicted = tmp_path / "table.csv", tmp_path / "predicted.csv"
+    table.write_text(HEAD + "a,8,2000,1\n")
+    cut = ",".join(accuracy.COLUMNS) + "\na,8,1,1,1,1,1,1,True,True,1.5,"
+    predicted.write_text(cut)
+    monkeypatch.setattr(sys, "argv", ["accuracy.py", "predict", str(table), str(predicted)])
+    assert accuracy.main() == 2
+    assert "is cut off; remove it" in capsys.readouterr().err
+    assert predicted.read_text() == cut
 
 
 def test_a_run_that_ended_out_of_memory_is_judged_by_that_alone() -> None:
