@@ -119,10 +119,12 @@ std::string note_of_blocks(const memprof::profile& profile, std::size_t asked) {
   return {};
 }
 
-/// Whether the text ends with who asked for what.
-bool has_callers(const show_arguments& arguments) {
-  return !arguments.shows_facts && !arguments.as_csv && !arguments.as_markdown && arguments.format == "summary";
+bool is_summary(const show_arguments& arguments) {
+  return !arguments.shows_facts && !arguments.as_csv && !arguments.as_json && arguments.format == "summary";
 }
+
+/// Whether the text ends with who asked for what.
+bool has_callers(const show_arguments& arguments) { return is_summary(arguments) && !arguments.as_markdown; }
 
 int run_show(const show_arguments& arguments) {
   try {
@@ -150,7 +152,7 @@ int run_show(const show_arguments& arguments) {
       print_error("show", "cannot write to the standard output");
       return failed;
     }
-    const std::string note = note_of_blocks(read.profile, arguments.options.largest_blocks);
+    const std::string note = is_summary(arguments) ? note_of_blocks(read.profile, arguments.options.largest_blocks) : "";
     if (!note.empty()) print_error("show", note);
     if (read.complaint.empty()) return success;
     print_error("show", read.complaint);

@@ -50,6 +50,10 @@ string(JSON many SET "${document}" spaces 0 live_at_peak blocks 5000)
 file(WRITE ${SCRATCH}/many.json "${many}")
 run(0 many.json --blocks 4000)
 expect_one_line("${errors}" "of the 5,000 blocks at the peak the recording names the largest [0-9]+. capture_options::largest_blocks keeps more")
+run(0 many.json --blocks 4000 --json) # which has no blocks
+if(NOT errors STREQUAL "")
+  message(FATAL_ERROR "on stderr: ${errors}")
+endif()
 
 # A capture in which nothing was allocated is no answer.
 string(JSON document SET "${document}" spaces "[]")
