@@ -79,9 +79,7 @@ using operator_calls::knowledge;
 using operator_calls::layout;
 
 TEST_CASE("torch no_dispatch: calls of operators are simulated as the kernels do") {
-  operator_calls::category every;
-  every.max_of_a_type = operator_calls::max_calls(4);
-  operator_calls::check_all(every);
+  operator_calls::check_all({.max_of_a_type = operator_calls::max_calls(4)});
 }
 TEST_CASE("torch no_dispatch: calls with transposed tensors are simulated as the kernels do") {
   operator_calls::check_again({.laid_out = layout::transposed});
