@@ -36,6 +36,7 @@ void put_step(memprof::trace_writer& writer, std::uint64_t step) {
   writer.put_event({0, 0x10000 + 512 * step, 512, stream, event_kind::allocate_on_stream, gpu.value, 0});
   if (step > 2) writer.put_event({0, 0x10000 + 512 * (step - 2), 512, stream, event_kind::deallocate_on_stream, gpu.value, 1});
   if (step > 3) writer.put_event({0, 0x10000 + 512 * (step - 3), 512, 0, event_kind::complete_deallocation, gpu.value, 0});
+  writer.put_event({0, 4096 + 64 * step, 0, 0, event_kind::use, memprof::any_space, static_cast<std::uint16_t>(step % 2)});
   writer.end_operation(inner);
   const memprof::core_range cores{0, 0, 3, 1};
   const std::uint64_t on_cores = memprof::address_on_cores(64 * step, cores);

@@ -68,8 +68,12 @@ void run(std::span<const char* const> arguments) {
   if (options.mode == memprof::run_mode::no_dispatch) require_memprof("--no-dispatch");
   if (options.track_memory) require_memprof("--track-memory");
   const nano_gpt::corpus corpus = load_corpus(options);
-  const memprof::capture_options how{
-      .mode = options.mode, .device = options.device, .trace = options.trace, .trace_file = options.trace_file};
+  const memprof::capture_options how{.mode = options.mode,
+                                     .device = options.device,
+                                     .trace = options.trace,
+                                     .trace_file = options.trace_file,
+                                     .uses = options.record_uses};
+  nano_gpt::frees_early = !options.free_late;
   const memprof::session session{{.capture = how}};  // if the environment asks for one: MEMPROF=1
   if (session.is_active() && options.track_memory)
     throw nano_gpt::input_error{"--track-memory ends the capture that MEMPROF asks for: omit one of them"};

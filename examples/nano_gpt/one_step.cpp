@@ -92,7 +92,9 @@ options options_for(const memprof::decoder_model& model, const memprof::training
 
 measured_step measure_one_step(const options& options, double learning_rate, memprof::trace* events) {
   measured_step result;
-  auto capture = memprof::begin_capture({.mode = options.mode, .device = options.device, .trace = events});
+  frees_early = !options.free_late;
+  auto capture =
+      memprof::begin_capture({.mode = options.mode, .device = options.device, .trace = events, .uses = options.record_uses});
   try {
     switch (options.dtype) {
       case memprof::dtype::bfloat16: run<bf16>(options, learning_rate); break;

@@ -46,11 +46,14 @@ struct flag_option {
   std::string_view meaning;
 };
 
-constexpr std::array<flag_option, 3> flag_options{{
+constexpr std::array<flag_option, 5> flag_options{{
     {"--no-dispatch", [](options& o) { o.mode = memprof::run_mode::no_dispatch; },
      "count what a step allocates, but allocate and compute nothing"},
     {"--memory-efficient", [](options& o) { o.model.memory_efficient = true; },
      "keep only each block's input and run its forward pass again in the backward pass"},
+    {"--record-uses", [](options& o) { o.record_uses = true; }, "have traces say when each tensor is used"},
+    {"--free-late", [](options& o) { o.free_late = true; },
+     "keep activations that the backward pass has used; memprof what-if --free-at-last-use says what that costs"},
     {"--track-memory", [](options& o) { o.track_memory = true; },
      "capture only the first step and print it as tt-train's tracker does; with --no-dispatch, the last"},
 }};

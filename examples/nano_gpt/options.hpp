@@ -31,6 +31,8 @@ struct options {
   std::optional<std::filesystem::path> json;  ///< where to write the profile
   std::optional<std::filesystem::path> html;  ///< where to write the page
   std::string trace_file;                     ///< receives all events as they happen; empty: none
+  bool record_uses = false;                   ///< whether traces have the uses of tensors
+  bool free_late = false;                     ///< keep what a step no longer needs: see `frees_early`
   bool track_memory = false;                  ///< capture only the first step, as tt-train's flag of this name
   memprof::trace* trace = nullptr;            ///< receives all events, for the page
   bool help = false;

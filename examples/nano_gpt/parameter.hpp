@@ -35,7 +35,7 @@ class parameter {
     }
     return gradient_;
   }
-  void free_gradient() { gradient_.free(); }
+  void free_gradient() { gradient_ = {}; }  // always: the next step begins with zeros
 
   void fill(T constant) { value_.fill(constant); }
   void fill_normal(random_stream& random, double deviation) {

@@ -4,6 +4,7 @@
 #include <nano_gpt/tensor_memory.hpp>
 
 #include <memprof/backend/no_dispatch.hpp>
+#include <memprof/record.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -33,6 +34,10 @@ struct matrix {
   // NOLINTNEXTLINE(google-explicit-constructor): a view of mutable elements is a view of const ones, as with std::span
   operator matrix<const T>() const requires(!std::is_const_v<T>) { return {data, rows, columns, row_stride, column_stride}; }
 };
+
+/// Whether `tensor::free` gives memory back. If not, only the tensor's next contents or its end do, as in a program that does not
+/// think of it.
+inline bool frees_early = true;
 
 /// A dense row-major array from a memory resource; move-only. Elements are uninitialised; use `zeros` for accumulation.
 template <class T>
@@ -71,23 +76,30 @@ class tensor {
     if (memprof::dispatching()) std::ranges::fill(elements(), constant);
   }
 
-  /// Gives the memory back.
-  void free() noexcept { tensor{}.swap(*this); }
+  /// Gives the memory back, as soon as nothing needs it.
+  void free() noexcept {
+    if (frees_early) tensor{}.swap(*this);
+  }
 
   [[nodiscard]] bool empty() const { return data_ == nullptr; }
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t bytes() const { return bytes_; }
   [[nodiscard]] const extents& shape() const { return shape_; }
-  [[nodiscard]] T* data() { return data_; }
-  [[nodiscard]] const T* data() const { return data_; }
-  [[nodiscard]] std::span<T> elements() { return {data_, size_}; }
-  [[nodiscard]] std::span<const T> elements() const { return {data_, size_}; }
+  // All access to the elements is through these, so that a trace can have the uses of the tensor.
+  [[nodiscard]] T* data() { return used(); }
+  [[nodiscard]] const T* data() const { return used(); }
+  [[nodiscard]] std::span<T> elements() { return {used(), size_}; }
+  [[nodiscard]] std::span<const T> elements() const { return {used(), size_}; }
 
   /// A matrix with all dimensions but the last as rows.
-  [[nodiscard]] matrix<T> as_matrix() { return {data_, size_ / shape_.last(), shape_.last(), shape_.last()}; }
-  [[nodiscard]] matrix<const T> as_matrix() const { return {data_, size_ / shape_.last(), shape_.last(), shape_.last()}; }
+  [[nodiscard]] matrix<T> as_matrix() { return {used(), size_ / shape_.last(), shape_.last(), shape_.last()}; }
+  [[nodiscard]] matrix<const T> as_matrix() const { return {used(), size_ / shape_.last(), shape_.last(), shape_.last()}; }
 
  private:
+  [[nodiscard]] T* used() const {
+    memprof::mark_use(data_);
+    return data_;
+  }
   void swap(tensor& other) noexcept {
     std::swap(shape_, other.shape_);
     std::swap(size_, other.size_);

@@ -1,8 +1,8 @@
 #pragma once
 
 /// @file
-/// Everything for files that only annotate the program: `track_operation`, `adopt_operation`, `snapshot`, `memory_checkpoint` and
-/// `annotate`. Costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
+/// Everything for files that only annotate the program: `track_operation`, `adopt_operation`, `snapshot`, `memory_checkpoint`,
+/// `annotate` and `mark_use`. Costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
 #include <memprof/record/adopt_operation.hpp>
 #include <memprof/record/annotate.hpp>

@@ -28,7 +28,8 @@ class Capture:
     With `trace`, every event is kept in memory (`Capture.trace`); with `trace_file`, they are written to that file as they happen.
     With `torch`, by default where the program has imported torch, the tensors of libtorch are recorded, and with `modules`, modules are
     operations (`memprof.torch`). With `infer_operations`, threads without an operation work for the one that is open on the thread that
-    begins the capture. Raises `Error` while another capture is active.
+    begins the capture. With `uses`, the trace says when libtorch's operators use each block, for `memprof what-if --free-at-last-use`.
+    Raises `Error` while another capture is active.
     """
 
     _simulates = False
@@ -45,6 +46,7 @@ class Capture:
         full_segments: int = 64,
         operations: int = 4096,
         infer_operations: bool = False,
+        uses: bool = False,
         torch: bool | None = None,
         modules: bool = True,
     ) -> None:
@@ -66,6 +68,7 @@ class Capture:
             full_segments=full_segments,
             operations=operations,
             infer_operations=infer_operations,
+            uses=uses,
             torch=torch,
         )
         if torch and modules:

@@ -117,7 +117,7 @@ void bind_captures(nb::module_& module) {
           "__init__",
           [](capture* self, const std::string& device, bool trace, const path_argument& trace_file, std::uint64_t trace_limit,
              std::uint32_t timeline_points, std::uint32_t largest_blocks, std::uint32_t full_segments, std::uint32_t operations,
-             bool infer_operations, bool torch, bool no_dispatch) {
+             bool infer_operations, bool uses, bool torch, bool no_dispatch) {
             memprof::capture_options options;
             options.mode = mode_of(no_dispatch);
             options.device = device_named(device);
@@ -128,10 +128,11 @@ void bind_captures(nb::module_& module) {
             options.full_segments = full_segments;
             options.operations = operations;
             options.infer_operations = infer_operations;
+            options.uses = uses;
             new (self) capture{options, trace, torch};
           },
           nb::kw_only(), "device"_a, "trace"_a, "trace_file"_a, "trace_limit"_a, "timeline_points"_a, "largest_blocks"_a,
-          "full_segments"_a, "operations"_a, "infer_operations"_a, "torch"_a, "no_dispatch"_a)
+          "full_segments"_a, "operations"_a, "infer_operations"_a, "uses"_a, "torch"_a, "no_dispatch"_a)
       .def_prop_ro("is_active", &capture::is_active)
       .def("attach_torch", &capture::attach_torch)
       .def("snapshot", &capture::snapshot, "name"_a)

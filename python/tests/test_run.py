@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import signal
@@ -176,6 +177,27 @@ def test_tensors_are_recorded_wherever_torch_is_imported(run: Run, tmp_path: pat
     parameters = 4 * (64 * 256 + 256 + 256 * 8 + 8)
     categories = {owner.owner: owner.bytes for owner in profile.space("cpu").live_at_peak.by_category}
     assert categories["parameter"] == parameters
+
+
+def test_uses_of_tensors_say_what_is_held_too_long(run: Run, tmp_path: pathlib.Path) -> None:
+    pytest.importorskip("torch")
+    text = """
+        import torch
+        first = torch.ones(1000)  # 4,000 bytes
+        second = first * 2
+        third = torch.ones(5000)
+        third += 1
+    """
+    question = ("what-if", "run.memtrace", "--free-at-last-use", "--json")
+    for options, status in (((), 2), (("--uses",), 0)):
+        done = run(text, "--trace=run.memtrace", *options)
+        assert done.returncode == 0, done.stderr
+        answer = alone(tmp_path, "-m", "memprof", *question)
+        assert answer.returncode == status, answer.stderr
+        assert ("has no use of a block" in answer.stderr) == (status != 0)
+    found = json.loads(answer.stdout)
+    # Each of the first two is 4,000 bytes, the third 20,000, when nothing uses the others any more.
+    assert (found["before"]["bytes"], found["after"]["bytes"]) == (28_000, 20_000)
 
 
 def test_the_page_of_a_trace_in_a_file_is_written(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:

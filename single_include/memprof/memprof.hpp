@@ -833,10 +833,12 @@ enum class event_kind : std::uint8_t {
   deallocate_range,       ///< address, bytes, space: every block that begins there; tag 1: every block of the space
   complete_deallocation,  ///< address, bytes, space: no stream uses the freed block any more
   checkpoint,             ///< label: its name, 0: periodic; keeps what is live now
+  use,                    ///< address, space; the program reads or writes the block; tag 1: until the innermost open
+                          ///< operation of the thread ends
 };
 
 /// Names of the `event_kind` values, in order; the first is for no kind.
-inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 24> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -858,8 +860,9 @@ inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "gap",
                                                                    "deallocate_range",
                                                                    "complete_deallocation",
-                                                                   "checkpoint"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::checkpoint) + 1);
+                                                                   "checkpoint",
+                                                                   "use"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::use) + 1);
 
 /// A kind's name in files.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
@@ -875,7 +878,8 @@ inline constexpr std::uint32_t no_ring_id = 0;
 /// Whether the kind's address is a memory address.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
   return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
-         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
+         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) ||
+         kind == event_kind::complete_deallocation || kind == event_kind::use;
 }
 
 }  // namespace detail
@@ -1414,8 +1418,9 @@ struct registry {
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
   detail::stamp_source stamps;
 
-  // These two lie where versions before them had nothing, so that the layout is the same.
+  // These lie where versions before them had nothing, so that the layout is the same.
   std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
+  std::atomic<std::uint32_t> uses{0};            ///< of the active capture: whether it records uses of blocks; likewise
   std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
 
   alignas(64) detail::futex_lock lock;
@@ -3415,6 +3420,17 @@ class event_sink {
   /// category is given. Costs one event.
   void annotate(block_address address, optional_category contents, label text) const noexcept {
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, contents.tag()});
+  }
+
+  /// Whether the active capture wants `use`. Costs one load.
+  [[nodiscard]] bool records_uses() const noexcept {
+    return abi_1::process_registry.uses.load(std::memory_order_relaxed) != 0 && capture() != 0;
+  }
+  /// The program reads or writes the block at `address`, whichever memory space it is in: now, or until the innermost open
+  /// operation of this thread ends. Call only if `records_uses()`. Costs one event.
+  void use(block_address address, bool until_operation_ends) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(until_operation_ends ? 1 : 0);
+    detail::record_event({0, address.value, 0, 0, event_kind::use, any_space, tag});
   }
 
   /// Like `begin_operation`; requires a nonzero `capture()` and `is_thread_recordable()`. Costs one event.
@@ -7703,12 +7719,22 @@ inline void annotate(const void* pointer, const annotation& description) noexcep
   detail::record_annotation(reinterpret_cast<std::uintptr_t>(pointer), description);
 }
 
+/// Says that the program reads or writes the block that begins at `pointer`: where `capture_options::uses` asks for it, the trace
+/// has the moment, and `memprof what-if --free-at-last-use` the answer to how much lower the peak were if each block were freed
+/// after the last one. Call it with each access, before or after it. Costs one event, and one load if nothing asks.
+inline void mark_use(const void* pointer) noexcept {
+  // Relaxed: the barrier in `start_recording` makes it visible.
+  if (abi_1::process_registry.uses.load(std::memory_order_relaxed) == 0) return;
+  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, 0, event_kind::use, any_space, 0});
+}
+
 }  // namespace enabled
 
 #else
 inline namespace disabled {
 
 inline void annotate(const void*, const annotation&) noexcept {}
+inline void mark_use(const void*) noexcept {}
 
 }  // namespace disabled
 #endif
@@ -7905,8 +7931,8 @@ template <detail::fixed_string Name>
 
 // ---- <memprof/record.hpp>
 /// @file
-/// Everything for files that only annotate the program: `track_operation`, `adopt_operation`, `snapshot`, `memory_checkpoint` and
-/// `annotate`. Costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
+/// Everything for files that only annotate the program: `track_operation`, `adopt_operation`, `snapshot`, `memory_checkpoint`,
+/// `annotate` and `mark_use`. Costs a fraction of <memprof/memprof.hpp>, which is for the file that captures.
 
 // ---- <memprof/record/growth_warning.hpp>
 #include <cstdint>
@@ -8091,6 +8117,9 @@ struct capture_options {
   /// Of which blocks of the C++ heap `trace` and `trace_file` say what code asked for them: docs/stacks.md. The program needs
   /// <memprof/backend/malloc.hpp> or new_delete.hpp. A stack takes some 0.3 us with libunwind, and 10 without.
   stack_capture stacks = stack_capture::off;
+  /// Whether `trace` and `trace_file` have the uses of blocks: what `mark_use` is called with and, with a backend of libtorch,
+  /// what operators get and return. For `memprof what-if --free-at-last-use`.
+  bool uses = false;
   /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
   /// each, at most an eighth of the steps later. A cache that is still filling up grows, too. `snapshot` decides, at little cost
   /// even in a long run.
@@ -10737,6 +10766,7 @@ inline void ledger::apply_to_capture(const event& recorded) noexcept {
       is_missing_events_ = true;
       break;
     case event_kind::checkpoint: add_checkpoint(recorded.label); break;
+    case event_kind::use: break;  // changes nothing that is counted
     default: ++rejected_events_; break;
   }
 }
@@ -20100,6 +20130,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
     begin_stacks(shared, *state, options.stacks);
+    shared.uses.store(options.uses ? 1 : 0, std::memory_order_relaxed);  // seen like `heap_stacks`
     state->record_ns = measure_record_cost(shared);
     shared.dropped_events.store(0, std::memory_order_relaxed);
     shared.reentrant_events.store(0, std::memory_order_relaxed);
@@ -27525,6 +27556,8 @@ struct torch_thread {
   std::uint32_t undecided_count;  ///< blocks that it allocated before its first node
   const void* undecided[max_undecided];
 
+  std::uint32_t using_operator;  ///< the outermost open one whose uses of blocks are recorded: its position, from 1; 0: none
+
   // The outermost open operator that may return tensors, and what was allocated in it.
   std::uint32_t returning_operator;  ///< its position in `open`, from 1; 0: there is none
   std::uint32_t new_block_count;
@@ -32236,7 +32269,7 @@ struct session_setting {
   return false;
 }
 
-inline constexpr std::array<session_setting, 10> session_settings{{
+inline constexpr std::array<session_setting, 11> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -32252,6 +32285,8 @@ inline constexpr std::array<session_setting, 10> session_settings{{
     {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.capture.infer_operations, text); }},
     {"stacks", "MEMPROF_STACKS", "off, sampled or all", assign_stacks},
+    {"uses", "MEMPROF_USES", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.capture.uses, text); }},
     {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
     {"no_dispatch", "MEMPROF_NO_DISPATCH", "1 or 0", assign_no_dispatch},
     {"device", "MEMPROF_DEVICE", "the name of a device preset, as gpu-24gb", assign_device},
@@ -32330,7 +32365,7 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
-  if (options.capture.stacks != stack_capture::off) options.trace = true;  // which has them
+  if (options.capture.stacks != stack_capture::off || options.capture.uses) options.trace = true;  // which has them
   if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
   options.interval = session_options{}.interval;

@@ -51,6 +51,7 @@ class ledger_model {
     switch (recorded.kind) {
       case event_kind::allocate: allocate(thread, recorded); break;
       case event_kind::deallocate: deallocate(thread, recorded); break;
+      case event_kind::use: break;
       case event_kind::annotate: annotate(recorded); break;
       case event_kind::scope_begin: begin_scope(thread, recorded); break;
       case event_kind::scope_end: end_scope(thread, recorded); break;

@@ -170,6 +170,7 @@ class sequence_generator {
       make_scope(recorded, thread);
     } else if (random_.chance(kind_.annotations)) {
       make_annotation(recorded);
+      if (random_.chance(20)) make_use(recorded);
     } else if (random_.chance(kind_.reservations)) {
       make_reservation(recorded);
     } else if (random_.chance(kind_.on_streams / 4)) {
@@ -213,6 +214,13 @@ class sequence_generator {
     recorded.address = live[index].first;
     if (random_.chance(50)) recorded.bytes = live[index].second;
     live.erase(live.begin() + static_cast<std::ptrdiff_t>(index));
+  }
+
+  /// Of a block that is live, was, or never will be.
+  void make_use(event& recorded) {
+    recorded.kind = event_kind::use;
+    recorded.label = 0;
+    recorded.tag = random_.chance(50) ? 1 : 0;
   }
 
   /// Ranges of a short row of places, so that they meet, overlap and are cut.

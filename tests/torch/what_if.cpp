@@ -28,6 +28,8 @@ struct program {
   std::int64_t layers = 4;
   c10::ScalarType type = torch::kFloat32;
   bool recomputes = false;
+  bool holds = false;  ///< keeps results that nothing needs any more
+  bool records_uses = false;
 };
 
 struct block_impl : torch::nn::Module {
@@ -75,6 +77,7 @@ simulated run(const program& asked) {
   memprof::trace events;
   memprof::capture_options options;
   options.trace = &events;
+  options.uses = asked.records_uses;
   auto capture = begin_no_dispatch(options);
   {
     std::vector<block_impl> blocks(static_cast<std::size_t>(asked.layers));
@@ -85,9 +88,11 @@ simulated run(const program& asked) {
     const at::Tensor input = torch::empty({asked.batch, 128, 64}, asked.type).requires_grad_();
     memprof::annotate_input(input, "input");
     at::Tensor loss;
+    std::vector<at::Tensor> held;
     {
       auto scope = memprof::track_operation<"forward">();
       at::Tensor x = input;
+      if (asked.holds) held.push_back(input.detach().repeat({8, 1, 1}));
       for (block_impl& block : blocks) x = asked.recomputes ? checkpointed::apply(x, &block) : block.forward(x);
       loss = x.pow(2).mean();
     }
@@ -129,6 +134,21 @@ TEST_CASE("torch what if: recomputed blocks have the peak of a run that recomput
     CHECK(found.price.recomputed_calls == layers);
     CHECK(found.saved() > 0);
     check_within_a_percent(found.after.bytes, run({.layers = layers, .recomputes = true}).peak);
+  }
+}
+
+TEST_CASE("torch what if: blocks freed at their last use have the peak of a run that holds nothing longer") {
+  for (const std::int64_t layers : {2, 12}) {
+    const simulated holding = run({.layers = layers, .holds = true, .records_uses = true});
+    const auto found = what_if(holding.history, {.free_at_last_use = true});
+    CHECK(found.before.bytes == holding.peak);
+    CHECK(found.price.unused_bytes == 0);
+    const simulated plain = run({.layers = layers, .records_uses = true});
+    CHECK(found.saved() > holding.peak / 100);
+    // The result that nothing reads is freed as soon as it is there, the rest as in the other run, whose tensors may end early,
+    // too.
+    check_within_a_percent(found.after.bytes, what_if(plain.history, {.free_at_last_use = true}).after.bytes);
+    check_within_a_percent(found.after.bytes, plain.peak);
   }
 }
 

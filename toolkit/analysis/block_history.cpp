@@ -99,6 +99,13 @@ class history_reader : public replay_handler {
     named.category = block.category;
     take_annotation(at, block, named);
   }
+  void on_use(const replay_state& at, const replayed_block& block, std::uint32_t thread, bool until_operation_ends) {
+    if (!with_calls_ || !is_asked(at, block.space)) return;
+    const auto index = static_cast<std::uint32_t>(block.ordinal - 1);
+    note_use(index, result_.events);
+    const std::uint32_t call = until_operation_ends ? innermost_call(thread) : 0;
+    if (call != 0) used_in_[call].push_back(index);
+  }
   void on_operations(const replay_state&, std::uint32_t thread, const scope_stack& open) {
     if (!with_calls_) return;
     std::vector<open_call>& calls = open_calls_[thread];
@@ -107,7 +114,7 @@ class history_reader : public replay_handler {
     };
     for (std::size_t index = calls.size(); index-- > 0 && !is_in_step();) {
       if (open.find(calls[index].number) != open.depth()) continue;
-      result_.calls[calls[index].call].end = result_.events + 1;
+      end_call(calls[index].call);
       calls.erase(calls.begin() + static_cast<std::ptrdiff_t>(index));
     }
     while (calls.size() < open.depth()) {
@@ -127,6 +134,10 @@ class history_reader : public replay_handler {
   }
 
   block_history take(const replay_state& at) {
+    for (const auto& [call, blocks] : used_in_) {  // these never ended
+      for (const std::uint32_t block : blocks) note_use(block, result_.events);
+    }
+    if (!result_.uses.empty()) result_.uses.resize(result_.blocks.size());
     const operation_tree& operations = at.operations();
     for (std::size_t index = 0; index < operations.size(); ++index) {
       const operation_tree::node& node = operations[index];
@@ -143,6 +154,17 @@ class history_reader : public replay_handler {
 
   [[nodiscard]] bool is_asked(const replay_state& at, std::uint8_t space) const { return at.space_name(space) == result_.space; }
   [[nodiscard]] history_block& block_of(const replayed_block& block) { return result_.blocks[block.ordinal - 1]; }
+  void note_use(std::uint32_t block, event_number last) {
+    if (result_.uses.size() <= block) result_.uses.resize(result_.blocks.size());
+    result_.uses[block] = {true, std::max(result_.uses[block].last, last)};
+  }
+  void end_call(std::uint32_t call) {
+    result_.calls[call].end = result_.events + 1;
+    const auto found = used_in_.find(call);
+    if (found == used_in_.end()) return;
+    for (const std::uint32_t block : found->second) note_use(block, result_.events);
+    used_in_.erase(found);
+  }
   event_number next_event() {
     if (result_.events == never_freed - 1) raise("the trace has more than 4 billion allocations and frees in one memory space");
     return ++result_.events;
@@ -161,7 +183,8 @@ class history_reader : public replay_handler {
 
   block_history result_;
   bool with_calls_;
-  std::unordered_map<std::uint32_t, std::vector<open_call>> open_calls_;  // by thread
+  std::unordered_map<std::uint32_t, std::vector<open_call>> open_calls_;   // by thread
+  std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> used_in_;  // what open calls use until they end
 };
 
 /// Passes a trace on, and refuses one of whose events some are missing before the last.

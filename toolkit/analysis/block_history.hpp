@@ -47,6 +47,11 @@ struct block_history {
     event_number begin = 0;
     event_number end = never_freed;
   };
+  /// Until when the program used a block, as far as the trace says.
+  struct use {
+    bool is_known = false;
+    event_number last = 0;  ///< the last event before the last use, or before the end of the operation that it was in
+  };
   struct segment {
     label name = 0;         ///< a key of `segment_names`
     event_number last = 0;  ///< the last event in it
@@ -62,6 +67,7 @@ struct block_history {
   event_number events = 0;            ///< the last one
   std::vector<operation> operations;  ///< the first is "no operation"; parents come before their children
   std::vector<call> calls;            ///< the first is "no call"; empty if they were not asked for
+  std::vector<use> uses;              ///< of each block; empty if the trace has none (`capture_options::uses`), or as for calls
   std::vector<segment> segments;      ///< those that ended, in order
   std::unordered_map<label, std::string> segment_names;
   std::unordered_map<label, tensor> annotations;
@@ -71,7 +77,8 @@ struct block_history {
   [[nodiscard]] std::vector<std::string> path(std::uint32_t of) const;
 };
 
-/// Reads the blocks of a space. One pass; 40 bytes a block, 16 a call (asked for `with_calls`). Throws `memprof::error` if events
+/// Reads the blocks of a space. One pass; 40 bytes a block, 16 a call (asked for
+/// `with_calls`), 8 a block if there are uses. Throws `memprof::error` if events
 /// before the last are missing, as from a trace of limited size, or if there are more than 4 billion.
 [[nodiscard]] block_history read_block_history(const trace_source_view& source, std::string_view space, bool with_calls);
 

@@ -139,6 +139,7 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
   if (change.batch) scale_batch(changed, run, *change.batch, at_peak);
   for (const std::string& owner : change.recompute) recompute(changed, run, owner);
   for (const std::string& owner : change.offload) offload(changed, run, owner);
+  if (change.free_at_last_use) free_at_last_use(changed, run, at_peak);
   const replayed_run after = replayed(run, changed);
 
   what_if_result result;

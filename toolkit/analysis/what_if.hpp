@@ -37,6 +37,7 @@ struct what_if_change {
   std::optional<batching> batch{};
   std::vector<std::string> recompute{};  ///< owners whose calls are repeated in the backward pass
   std::vector<std::string> offload{};    ///< owners whose blocks are elsewhere between their call and their free
+  bool free_at_last_use = false;         ///< blocks are freed as soon as nothing uses them any more
 };
 
 /// A peak, and what is live then.
@@ -73,6 +74,7 @@ struct what_if_price {
   std::int64_t batch_size = 0;         ///< that shapes were compared with; 0: another run said what scales
   double batch_ratio = 0;              ///< of the other run's batch size to this one's; 0: no other run
   std::int64_t scaled_bytes = 0;       ///< at the old peak: what scales with the batch
+  std::int64_t unused_bytes = 0;       ///< at the old peak, with `free_at_last_use`: of blocks with no known use; they stay
   std::int64_t unshaped_bytes = 0;     ///< at the old peak: activations and such whose shape is not known; they do not scale
 };
 
@@ -97,9 +99,9 @@ struct what_if_result {
 /// The paths of all operations, and the same with layers folded.
 [[nodiscard]] std::vector<std::string> owner_names(const block_history& run);
 
-/// Replays a run with a change. Takes time for sorting its blocks by their free. `recompute` and `offload` need the calls. Throws
-/// `memprof::error` if an owner is not there, an element type is unknown, nothing says what scales with the batch, or the other
-/// run is of another program.
+/// Replays a run with a change. Takes time for sorting its blocks by their free. `recompute`, `offload` and
+/// `free_at_last_use` need the calls. Throws `memprof::error` if an owner is not there, no use of a block is recorded, an element
+/// type is unknown, nothing says what scales with the batch, or the other run is of another program.
 [[nodiscard]] what_if_result what_if(const block_history& run, const what_if_change& change);
 
 }  // namespace memprof::inline MEMPROF_ABI

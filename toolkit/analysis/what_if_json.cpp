@@ -45,6 +45,7 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
           {"batch_size", price.batch_size},
           {"batch_ratio", price.batch_ratio},
           {"scaled_bytes", price.scaled_bytes},
+          {"unused_bytes", price.unused_bytes},
           {"unshaped_bytes", price.unshaped_bytes}};
 }
 

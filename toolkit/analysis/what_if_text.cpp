@@ -89,6 +89,11 @@ void add_known(marked_text& line, const what_if_result& of) {
              emphasis::caution);
     line.end_line();
   }
+  if (price.unused_bytes != 0) {
+    line.add_bytes(price.unused_bytes, emphasis::caution)
+        .add(" of the old peak have no recorded use, and stay as long as they did")
+        .end_line();
+  }
   if (price.untyped_bytes != 0) {
     line.add_bytes(price.untyped_bytes)
         .add(" of these owners at the old peak have no known element type, and stay as they are: ");

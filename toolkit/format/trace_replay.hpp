@@ -67,6 +67,8 @@ struct replay_handler {
   void on_deallocation(const replay_state&, const replayed_block&, std::uint32_t /*thread*/) {}
   /// A block got a name, or a category other than `before`, which applied since its allocation.
   void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
+  /// A live block is read or written: now, or until the innermost open operation of the thread ends.
+  void on_use(const replay_state&, const replayed_block&, std::uint32_t /*thread*/, bool /*until_operation_ends*/) {}
   /// Operations began or ended on a thread; `open` are those open now.
   void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
@@ -155,6 +157,7 @@ class trace_replay {
       case event_kind::deallocate_range: deallocate_range(happened, on); break;
       case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
       case event_kind::annotate: annotate(happened); break;
+      case event_kind::use: use(happened, on.thread); break;
       case event_kind::scope_begin:
         if (state_.visitor.begin(on, happened, happened.stamp, no_usage,
                                  [this](std::uint32_t number) { return thread_of_number(number); }))
@@ -266,19 +269,29 @@ class trace_replay {
 
   void annotate(const event& happened) {
     if (happened.tag > category_names.size()) return;
+    replayed_block* const named = find(happened);
+    if (named == nullptr) return;
+    const category before = named->category;
+    if (happened.label != 0) named->annotation = happened.label;
+    if (happened.tag != 0) named->category = static_cast<category>(happened.tag - 1U);
+    handler_.on_annotation(state_, *named, before);
+  }
+
+  void use(const event& happened, std::uint32_t thread) {
+    const replayed_block* const used = find(happened);
+    if (used != nullptr) handler_.on_use(state_, *used, thread, happened.tag != 0);
+  }
+
+  /// The live block that the event is about, in whichever space it is; null if there is none.
+  [[nodiscard]] replayed_block* find(const event& happened) {
     const std::size_t first = happened.space == any_space ? 0 : happened.space;
     const std::size_t last = happened.space == any_space ? any_space : first + 1U;
     for (std::size_t space = first; space < last; ++space) {
       if (spaces_[space] == nullptr) continue;
       const detail::live_blocks::place found = spaces_[space]->live.find(happened.address);
-      if (!found) continue;
-      replayed_block& named = spaces_[space]->slots[found->owner];
-      const category before = named.category;
-      if (happened.label != 0) named.annotation = happened.label;
-      if (happened.tag != 0) named.category = static_cast<category>(happened.tag - 1U);
-      handler_.on_annotation(state_, named, before);
-      return;
+      if (found) return &spaces_[space]->slots[found->owner];
     }
+    return nullptr;
   }
 
   [[nodiscard]] detail::thread_scopes* thread_of_number(std::uint32_t number) {

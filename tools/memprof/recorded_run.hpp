@@ -19,6 +19,7 @@ struct program_end {
 struct run_options {
   bool records_children = false;
   bool records_cuda = false;
+  bool records_uses = false;
   std::string stacks = {};  ///< of which blocks: "sampled", "all"; empty: none
 };
 

@@ -239,6 +239,8 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
+  command.add_flag("--uses", arguments->recorded.records_uses,
+                   "record when libtorch's operators, and a program that calls mark_use, use each block: for memprof what-if");
   command.add_flag("--stacks{sampled}", arguments->recorded.stacks,
                    "record what code asked for the blocks from 64 KiB on and for a sample of the others; --stacks=all: for each");
   command.add_flag("--children", arguments->recorded.records_children,

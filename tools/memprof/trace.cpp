@@ -92,7 +92,7 @@ class printer {
   }
   [[nodiscard]] static bool has_category(const event& happened) {
     const std::uint16_t value = happened.tag & 0xFFU;
-    return value != 0 && value <= memprof::category_names.size() &&
+    return value != 0 && value <= memprof::category_names.size() && happened.kind != event_kind::use &&
            (memprof::detail::has_address(happened.kind) || happened.kind == event_kind::scope_begin);
   }
 
@@ -116,6 +116,7 @@ class printer {
     } else if (happened.address != 0) {
       line["address"] = happened.address;
     }
+    if (happened.kind == event_kind::use && happened.tag != 0) line["until"] = "operation_end";
     if (happened.bytes != 0 && !is_operation) line["bytes"] = happened.bytes;
     if (happened.label != 0 && names_something(happened.kind)) {
       line["name"] = text_of(happened.label);
@@ -129,8 +130,8 @@ class printer {
       return;
     }
     std::string text;
-    for (const char* key : {"space", "operation", "within", "adopts", "of_thread", "address", "device_free", "bytes", "name",
-                            "label", "category"}) {
+    for (const char* key : {"space", "operation", "within", "adopts", "of_thread", "address", "device_free", "until", "bytes",
+                            "name", "label", "category"}) {
       if (!line.contains(key)) continue;
       const nlohmann::ordered_json& value = line[key];
       text += ' ' + std::string{key} + '=';

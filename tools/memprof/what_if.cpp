@@ -62,7 +62,8 @@ struct what_if_arguments {
   bool shows_all = false;
 
   [[nodiscard]] bool has_change() const {
-    return !without.empty() || !categories.empty() || !types.empty() || !recompute.empty() || !offload.empty() || !batch.empty();
+    return !without.empty() || !categories.empty() || !types.empty() || !recompute.empty() || !offload.empty() ||
+           !batch.empty() || frees_at_last_use;
   }
 };
 
@@ -165,15 +166,17 @@ memprof::what_if_change change_of(const what_if_arguments& arguments, const memp
     check_owner(run, change.types.back().owner, arguments.file);
   }
   if (!arguments.batch.empty()) change.batch = batch_of(arguments.batch);
+  change.free_at_last_use = arguments.frees_at_last_use;
+  if (change.free_at_last_use && run.uses.empty()) {
+    memprof::detail::raise("--free-at-last-use: '" + arguments.file + "' has no use of a block of " + run.space +
+                           ", so nothing says which is the last: record the run with MEMPROF_USES=1 or capture_options::uses; "
+                           "operators of libtorch then record theirs, in programs compiled with NDEBUG, and other programs call "
+                           "memprof::mark_use");
+  }
   return change;
 }
 
 void require_a_question(const what_if_arguments& arguments) {
-  if (arguments.frees_at_last_use) {
-    memprof::detail::raise(
-        "--free-at-last-use: a trace has the allocation and the free of each block, but no event for its uses, so nothing says "
-        "which is the last; --offload and --recompute shorten the lives of blocks");
-  }
   if (!arguments.batch_run.empty() && arguments.batch.empty())
     memprof::detail::raise("--batch-run says what scales; --batch xN says by how much");
   if (arguments.ranks && !arguments.target.empty()) memprof::detail::raise("--rank and --target are two questions; ask one");
@@ -183,9 +186,8 @@ void require_a_question(const what_if_arguments& arguments) {
   }
   if (!arguments.has_change()) {
     memprof::detail::raise(
-        "nothing is asked: give a change (--without, --category, --dtype, --batch, --recompute, --offload), --rank or --target; "
-        "see "
-        "'memprof what-if --help'");
+        "nothing is asked: give a change (--without, --category, --dtype, --batch, --recompute, --offload, "
+        "--free-at-last-use), --rank or --target; see 'memprof what-if --help'");
   }
 }
 
@@ -224,7 +226,7 @@ int run_what_if(const what_if_arguments& arguments) {
     keep_other_file(arguments.json, what_if_kind);
   }
   std::string space = arguments.space;
-  const bool needs_calls = !arguments.recompute.empty() || !arguments.offload.empty();
+  const bool needs_calls = !arguments.recompute.empty() || !arguments.offload.empty() || arguments.frees_at_last_use;
   const read_run read = read_blocks(arguments.file, space, needs_calls);
   std::vector<std::string> complaints{read.complaint};
   if (arguments.ranks) {
@@ -285,7 +287,8 @@ void add_what_if(CLI::App& program, int& status) {
   command.add_option("--offload", arguments->offload, "what it keeps is elsewhere from its end until just before the free")
       ->type_name("OWNER")
       ->allow_extra_args(false);
-  command.add_flag("--free-at-last-use", arguments->frees_at_last_use, "refused: traces do not have the uses of blocks");
+  command.add_flag("--free-at-last-use", arguments->frees_at_last_use,
+                   "blocks are freed as soon as nothing uses them any more; needs a run with MEMPROF_USES=1");
   command.add_flag("--rank", arguments->ranks, "rank owners by what the peak would be without each");
   command.add_option("--target", arguments->target, "find the fewest owners without which the peak is at most this, as 16GiB")
       ->type_name("SIZE");

@@ -199,6 +199,7 @@ inline void ledger::apply_to_capture(const event& recorded) noexcept {
       is_missing_events_ = true;
       break;
     case event_kind::checkpoint: add_checkpoint(recorded.label); break;
+    case event_kind::use: break;  // changes nothing that is counted
     default: ++rejected_events_; break;
   }
 }

@@ -198,6 +198,17 @@ class event_sink {
     detail::record_event({0, address.value, 0, text, event_kind::annotate, any_space, contents.tag()});
   }
 
+  /// Whether the active capture wants `use`. Costs one load.
+  [[nodiscard]] bool records_uses() const noexcept {
+    return abi_1::process_registry.uses.load(std::memory_order_relaxed) != 0 && capture() != 0;
+  }
+  /// The program reads or writes the block at `address`, whichever memory space it is in: now, or until the innermost open
+  /// operation of this thread ends. Call only if `records_uses()`. Costs one event.
+  void use(block_address address, bool until_operation_ends) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(until_operation_ends ? 1 : 0);
+    detail::record_event({0, address.value, 0, 0, event_kind::use, any_space, tag});
+  }
+
   /// Like `begin_operation`; requires a nonzero `capture()` and `is_thread_recordable()`. Costs one event.
   [[nodiscard]] open_operation begin_operation(label name, optional_category category) const noexcept {
     open_operation begun;

@@ -57,6 +57,9 @@ struct capture_options {
   /// Of which blocks of the C++ heap `trace` and `trace_file` say what code asked for them: docs/stacks.md. The program needs
   /// <memprof/backend/malloc.hpp> or new_delete.hpp. A stack takes some 0.3 us with libunwind, and 10 without.
   stack_capture stacks = stack_capture::off;
+  /// Whether `trace` and `trace_file` have the uses of blocks: what `mark_use` is called with and, with a backend of libtorch,
+  /// what operators get and return. For `memprof what-if --free-at-last-use`.
+  bool uses = false;
   /// Warns while the program runs: once an operation has grown for that many steps (0: never), a line on stderr says so, once for
   /// each, at most an eighth of the steps later. A cache that is still filling up grows, too. `snapshot` decides, at little cost
   /// even in a long run.

@@ -50,8 +50,9 @@ struct registry {
   std::atomic<std::uint64_t> order_word{0};                  ///< see record/event_order.hpp
   detail::stamp_source stamps;
 
-  // These two lie where versions before them had nothing, so that the layout is the same.
+  // These lie where versions before them had nothing, so that the layout is the same.
   std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
+  std::atomic<std::uint32_t> uses{0};            ///< of the active capture: whether it records uses of blocks; likewise
   std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
 
   alignas(64) detail::futex_lock lock;

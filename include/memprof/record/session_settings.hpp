@@ -94,7 +94,7 @@ struct session_setting {
   return false;
 }
 
-inline constexpr std::array<session_setting, 10> session_settings{{
+inline constexpr std::array<session_setting, 11> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -110,6 +110,8 @@ inline constexpr std::array<session_setting, 10> session_settings{{
     {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.capture.infer_operations, text); }},
     {"stacks", "MEMPROF_STACKS", "off, sampled or all", assign_stacks},
+    {"uses", "MEMPROF_USES", "1 or 0",
+     [](session_options& options, std::string_view text) { return assign_truth(options.capture.uses, text); }},
     {"warn_growth_after", "MEMPROF_WARN_GROWTH_AFTER", "a number of steps, or 0", assign_growth},
     {"no_dispatch", "MEMPROF_NO_DISPATCH", "1 or 0", assign_no_dispatch},
     {"device", "MEMPROF_DEVICE", "the name of a device preset, as gpu-24gb", assign_device},
@@ -188,7 +190,7 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
-  if (options.capture.stacks != stack_capture::off) options.trace = true;  // which has them
+  if (options.capture.stacks != stack_capture::off || options.capture.uses) options.trace = true;  // which has them
   if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
   options.interval = session_options{}.interval;

@@ -212,6 +212,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
     begin_stacks(shared, *state, options.stacks);
+    shared.uses.store(options.uses ? 1 : 0, std::memory_order_relaxed);  // seen like `heap_stacks`
     state->record_ns = measure_record_cost(shared);
     shared.dropped_events.store(0, std::memory_order_relaxed);
     shared.reentrant_events.store(0, std::memory_order_relaxed);

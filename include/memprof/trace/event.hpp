@@ -40,10 +40,12 @@ enum class event_kind : std::uint8_t {
   deallocate_range,       ///< address, bytes, space: every block that begins there; tag 1: every block of the space
   complete_deallocation,  ///< address, bytes, space: no stream uses the freed block any more
   checkpoint,             ///< label: its name, 0: periodic; keeps what is live now
+  use,                    ///< address, space; the program reads or writes the block; tag 1: until the innermost open
+                          ///< operation of the thread ends
 };
 
 /// Names of the `event_kind` values, in order; the first is for no kind.
-inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
+inline constexpr std::array<std::string_view, 24> event_kind_names{"unknown",
                                                                    "allocate",
                                                                    "deallocate",
                                                                    "annotate",
@@ -65,8 +67,9 @@ inline constexpr std::array<std::string_view, 23> event_kind_names{"unknown",
                                                                    "gap",
                                                                    "deallocate_range",
                                                                    "complete_deallocation",
-                                                                   "checkpoint"};
-static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::checkpoint) + 1);
+                                                                   "checkpoint",
+                                                                   "use"};
+static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::use) + 1);
 
 /// A kind's name in files.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
@@ -82,7 +85,8 @@ inline constexpr std::uint32_t no_ring_id = 0;
 /// Whether the kind's address is a memory address.
 [[nodiscard]] constexpr bool has_address(event_kind kind) noexcept {
   return (kind >= event_kind::allocate && kind <= event_kind::annotate) ||
-         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) || kind == event_kind::complete_deallocation;
+         (kind >= event_kind::allocate_on_cores && kind < event_kind::out_of_memory) ||
+         kind == event_kind::complete_deallocation || kind == event_kind::use;
 }
 
 }  // namespace detail

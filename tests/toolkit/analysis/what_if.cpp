@@ -25,6 +25,7 @@
 #include <random>
 #include <set>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,9 +47,9 @@ struct recorded {
 };
 
 /// Runs a program under a capture. What it holds at the end lives in itself.
-recorded record(const std::function<void()>& program) {
+recorded record(const std::function<void()>& program, bool with_uses = false) {
   memprof::trace events;
-  auto capture = memprof::begin_capture({.trace = &events});
+  auto capture = memprof::begin_capture({.trace = &events, .uses = with_uses});
   program();
   capture.end();
   recorded result{capture.profile(), {}};
@@ -427,6 +428,103 @@ TEST_CASE("what if: where an allocator reserved memory, both runs go through its
   CHECK(found.reserved_after == 30 * mebibyte);
   CHECK_THAT(to_text(found), ContainsSubstring("Reserved  30.0 MiB instead of 50.0 MiB, both by the model"));
   CHECK_FALSE(record([] { const buffer block = allocated_in("a", 10); }).history.has_allocator);
+}
+
+TEST_CASE("what if: blocks end after their last use, and those without a known use stay") {
+  const auto program = [] {
+    buffer first(1'000);
+    memprof::mark_use(first.address());
+    const buffer unused(30);
+    buffer second(500);
+    memprof::mark_use(first.address());  // the last
+    const buffer third(2'000);
+    memprof::mark_use(second.address());
+    memprof::mark_use(third.address());
+    second.free();
+    const buffer fourth(10);
+    memprof::mark_use(fourth.address());
+  };
+  const recorded of = record(program, true);
+  REQUIRE(of.history.uses.size() == 5);
+  const what_if_result found = what_if(of.history, {.free_at_last_use = true});
+  CHECK(found.before.bytes == 1'000 + 30 + 500 + 2'000);
+  CHECK(found.after.bytes == 30 + 500 + 2'000);
+  CHECK(found.changed_blocks == 4);  // third and fourth are freed at once, too; second is, but for the moment of its free
+  CHECK(found.price.unused_bytes == 30);
+  CHECK_THAT(to_text(found), ContainsSubstring("30 B of the old peak have no recorded use, and stay as long as they did\n"));
+
+  CHECK(record(program).history.uses.empty());  // nothing asked
+  CHECK_THROWS_WITH(what_if(record(program).history, {.free_at_last_use = true}),
+                    ContainsSubstring("no use of a block is recorded"));
+}
+
+TEST_CASE("what if: a use within an operation lasts until that ends, whatever uses the block meanwhile") {
+  const memprof::event_sink sink;
+  const recorded of = record(
+      [&] {
+        buffer used(1'000);
+        {
+          const auto outer = memprof::track_operation<"outer">();
+          sink.use(used.address(), true);
+          {
+            const auto inner = memprof::track_operation<"inner">();
+            sink.use(used.address(), true);
+            const buffer small(10);
+          }
+          memprof::mark_use(used.address());
+          const buffer scratch(100);
+        }
+        const buffer later(5'000);
+        {
+          const auto open = memprof::track_operation<"another">();
+          const buffer last(1);
+          memprof::mark_use(last.address());
+        }
+      },
+      true);
+  const what_if_result found = what_if(of.history, {.free_at_last_use = true});
+  CHECK(found.before.bytes == 1'000 + 5'000 + 1);
+  CHECK(found.after.bytes == 5'000 + 1);  // `later` has no use
+  CHECK(found.price.unused_bytes == 5'000);
+  REQUIRE(of.history.uses.size() == 5);
+  CHECK(of.history.uses[0].last == 5);  // its own allocation, and both events of two blocks
+}
+
+TEST_CASE("what if: uses of one block by two threads last until the later operation ends") {
+  const memprof::event_sink sink;
+  const recorded of = record(
+      [&] {
+        buffer used(1'000);
+        {
+          const auto first = memprof::track_operation<"first">();
+          sink.use(used.address(), true);
+          std::thread{[&] {
+            const auto second = memprof::track_operation<"second">();
+            sink.use(used.address(), true);
+          }}.join();
+          const buffer scratch(100);
+        }
+        const buffer later(50);
+        memprof::mark_use(later.address());
+      },
+      true);
+  CHECK(of.history.uses.at(0).last == 3);
+  CHECK(what_if(of.history, {.free_at_last_use = true}).after.bytes == 1'100);
+}
+
+TEST_CASE("what if: blocks can be freed at their last use and be smaller") {
+  const recorded of = record(
+      [] {
+        const buffer first = allocated_in("a", 1'000);
+        memprof::annotate(first.address(), {.dtype = "fp32"});
+        memprof::mark_use(first.address());
+        const buffer second = allocated_in("b", 700);
+        memprof::annotate(second.address(), {.dtype = "fp32"});
+        memprof::mark_use(second.address());
+      },
+      true);
+  CHECK(what_if(of.history, {.types = {{"a", "", "bf16"}}, .free_at_last_use = true}).after.bytes == 700);
+  CHECK(what_if(of.history, {.without = {"b"}, .free_at_last_use = true}).after.bytes == 1'000);
 }
 
 TEST_CASE("what if: a trace without its first events is refused") {

@@ -118,6 +118,18 @@ TEST_CASE("what if: recomputed blocks have the peak of a run that recomputes the
   });
 }
 
+TEST_CASE("what if: blocks freed at their last use have the peak of a run that frees them as soon as it can") {
+  for_each_model([](nano_gpt::options options) {
+    const std::int64_t early = run(options).peak;
+    options.free_late = options.record_uses = true;
+    const simulated late = run(options);
+    const auto found = what_if(late.history, {.free_at_last_use = true});
+    CHECK(found.before.bytes == late.peak);
+    CHECK(found.price.unused_bytes == 0);
+    check_within_a_percent(found.after.bytes, early);
+  });
+}
+
 TEST_CASE("what if: a step without its optimizer's state has the peak of one without an optimizer") {
   const nano_gpt::options options = model_of(nano_gpt::architecture::gpt2, 2);
   const simulated whole = run(options);

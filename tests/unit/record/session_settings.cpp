@@ -37,6 +37,17 @@ TEST_CASE("session settings: off and what makes no sense leave a real run withou
   }
 }
 
+TEST_CASE("session settings: uses of blocks need a trace") {
+  for (const bool asked : {false, true}) {
+    memprof::session_options options;
+    const std::string line = std::string{"MEMPROF_USES="} + (asked ? "1" : "0");
+    const char* const environment[] = {line.c_str(), nullptr};
+    options = memprof::detail::settled(options, environment);
+    CHECK(options.capture.uses == asked);
+    CHECK(options.trace == asked);
+  }
+}
+
 TEST_CASE("session settings: a file says it, too") {
   memprof::session_options options;
   memprof::detail::set_from_file(options, "no_dispatch", "true", "train.toml");

@@ -14,7 +14,7 @@
 #include <vector>
 
 /// @file
-/// Changes of when blocks are live: made again in the backward pass, or kept elsewhere meanwhile.
+/// Changes of when blocks are live: made again in the backward pass, kept elsewhere meanwhile, or freed earlier.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -248,6 +248,22 @@ void offload(scenario& to, const block_history& run, std::string_view owner) {
       ++to.price.offloaded_blocks;
       to.price.offloaded_bytes += to.bytes[block];
     }
+  }
+}
+
+void free_at_last_use(scenario& to, const block_history& run, const std::vector<bool>& at_peak) {
+  if (run.uses.empty()) raise("no use of a block is recorded, so nothing says which is the last");
+  for (std::uint32_t block = 0; block < run.blocks.size(); ++block) {
+    const block_history::use& used = run.uses[block];
+    if (to.ends[block] == 0 || to.has_moved[block]) continue;
+    if (!used.is_known) {
+      if (at_peak[block]) to.price.unused_bytes += to.bytes[block];
+      continue;
+    }
+    const run_point end = after_event(used.last);
+    if (end >= to.ends[block]) continue;
+    to.ends[block] = end;
+    to.is_changed[block] = to.has_moved[block] = true;
   }
 }
 

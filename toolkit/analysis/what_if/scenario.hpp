@@ -83,6 +83,7 @@ void retype(scenario& to, const block_history& run, const std::vector<what_if_ch
 void scale_batch(scenario& to, const block_history& run, const what_if_change::batching& batch, const std::vector<bool>& at_peak);
 void recompute(scenario& to, const block_history& run, std::string_view owner);
 void offload(scenario& to, const block_history& run, std::string_view owner);
+void free_at_last_use(scenario& to, const block_history& run, const std::vector<bool>& at_peak);
 
 /// The most bytes that the model of PyTorch's caching allocator reserves.
 [[nodiscard]] std::int64_t reserved_by(const scenario& of, const std::vector<lifetime>& lifetimes);

@@ -3,6 +3,7 @@
 #include <memprof/backend/torch/capture/forward_scopes.hpp>
 #include <memprof/backend/torch/capture/memory_from_malloc.hpp>
 #include <memprof/backend/torch/capture/operator_labels.hpp>
+#include <memprof/backend/torch/capture/operator_uses.hpp>
 #include <memprof/backend/torch/capture/output_annotation.hpp>
 #include <memprof/backend/torch/capture/shared_by_two_threads.hpp>
 #include <memprof/backend/torch/capture/tensor_events.hpp>
@@ -49,6 +50,7 @@ inline void close_innermost(torch_thread& self) noexcept {
   if (self.graph_operator == self.open_count) decide_category(self);
   const open_operator& ended = self.open[self.open_count - 1];
   if (self.returning_operator == self.open_count) annotate_new_blocks(self, ended.capture == event_sink{}.capture());
+  if (self.using_operator == self.open_count) self.using_operator = 0;
   --self.open_count;
   end_scope(ended);
   if (ended.end != nullptr) ended.end->release();
@@ -94,8 +96,11 @@ class operator_scopes {
     if (is_observing.load(std::memory_order_relaxed)) {
       raise("begin_capture: operators are already being recorded; use only one of torch_backend and torch_no_dispatch, once");
     }
-    handle_ = at::addGlobalCallback(at::RecordFunctionCallback{begin_operator, end_operator}.needsOutputs(true).scopes(
-        {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+    handle_ = at::addGlobalCallback(
+        at::RecordFunctionCallback{begin_operator, end_operator}
+            .needsInputs(event_sink{}.records_uses())
+            .needsOutputs(true)
+            .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
     is_observing.store(true, std::memory_order_relaxed);
   }
   /// The end of running operators is still observed.
@@ -148,6 +153,7 @@ class operator_scopes {
     }
     open_operator& opened = push(self, function);
     begin_scope(opened, capture, operator_label(self, name), {});
+    record_input_uses(self, function, self.open_count);
     opened.returns_tensors = function.num_outputs() != 0;
     if (opened.returns_tensors && self.returning_operator == 0) self.returning_operator = self.open_count;
     if (sequence >= 0 && self.graph_operator == 0) {
@@ -190,7 +196,10 @@ class operator_scopes {
     if (kept == 0) return;  // its beginning was not observed
     while (kept > 1 && self.open[kept - 2].function == &function) --kept;
     while (self.open_count > kept) close_innermost(self);
-    if (self.open[kept - 1].returns_tensors) describe_outputs(self, function);
+    if (self.open[kept - 1].returns_tensors) {
+      describe_outputs(self, function);
+      record_output_uses(self, function, kept);
+    }
     close_innermost(self);
     close_ended_elsewhere(self);
   }

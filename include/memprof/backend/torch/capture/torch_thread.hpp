@@ -65,6 +65,8 @@ struct torch_thread {
   std::uint32_t undecided_count;  ///< blocks that it allocated before its first node
   const void* undecided[max_undecided];
 
+  std::uint32_t using_operator;  ///< the outermost open one whose uses of blocks are recorded: its position, from 1; 0: none
+
   // The outermost open operator that may return tensors, and what was allocated in it.
   std::uint32_t returning_operator;  ///< its position in `open`, from 1; 0: there is none
   std::uint32_t new_block_count;
