@@ -74,6 +74,7 @@ class _Recording:
 
     def __init__(self, folder: str) -> None:
         self._folder, self._process = folder, 0
+        self._infers = os.environ.pop("RUN_BY_MEMPROF_INFER", None) is not None
         self._uses = os.environ.pop("RUN_BY_MEMPROF_USES", None) is not None
         self._active: _capture.Capture | None = None
 
@@ -81,7 +82,7 @@ class _Recording:
         self._process = os.getpid()
         name = os.path.join(self._folder, f"{self._process}.1.memtrace")
         try:
-            self._active = _capture.Capture(trace_file=name.replace("%", "%%"), torch=False, uses=self._uses)
+            self._active = _capture.Capture(trace_file=name.replace("%", "%%"), torch=False, infer_operations=self._infers, uses=self._uses)
         except _core.Error as fault:
             print(f"memprof run: {fault}", file=sys.stderr, flush=True)
         else:

@@ -179,6 +179,18 @@ def test_tensors_are_recorded_wherever_torch_is_imported(run: Run, tmp_path: pat
     assert categories["parameter"] == parameters
 
 
+def test_workers_of_the_open_operation_are_inferred_where_that_is_asked_for(run: Run, tmp_path: pathlib.Path) -> None:
+    text = HEAD + (
+        "import threading\nwith memprof.track_operation('step'):\n"
+        "    worker = threading.Thread(target=memory.allocate, args=(0x900000, 3000))\n    worker.start()\n    worker.join()\n"
+    )
+    for options, inferred in (((), 0), (("--infer-operations",), 3000)):
+        done = run(text, "--profile", "run.json", *options)
+        assert done.returncode == 0, done.stderr
+        step = memprof.read(tmp_path / "run.json").find_operation("step")
+        assert step is not None and sum(usage.inferred for usage in step.usage if usage.space == "dram") == inferred
+
+
 def test_uses_of_tensors_say_what_is_held_too_long(run: Run, tmp_path: pathlib.Path) -> None:
     pytest.importorskip("torch")
     text = """

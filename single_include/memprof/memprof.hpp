@@ -11582,14 +11582,19 @@ class growth_rule {
       widest = std::max(widest, rises_[index] - rises_[index - 1]);
     const bool is_at_end = found.end - found.last <= (widest == 1 ? 1 : 2 * widest);
     const std::size_t middle = found.start + (count_ - found.start) / 2;
-    const bool is_even = last_kept - kept_[middle] >= (kept_[middle] - kept_[found.start]) / 2;
+    // A queue that has been full for a quarter of the run grew half as much in the second half.
+    const std::int64_t first_half = kept_[middle] - kept_[found.start];
+    const bool is_even = last_kept - kept_[middle] >= first_half - first_half / 4;
     const bool is_often = rise_count_ - begin >= least_rises;
     const std::size_t span = found.end - found.start;
     const bool is_long = found.is_noisy ? span * 4 >= count_ * 3 && risen / 8 >= fallen : span * 8 >= count_;
     if (is_at_end && is_even && is_often && is_long && (!found.is_noisy || fallen != 0)) {
       found.kind = growth_kind::grows;
+    } else if (found.is_noisy && fallen == 0 && is_at_end && is_even && is_often && count_ >= fewest_of_noise &&
+               span * 4 >= count_) {
+      found.kind = growth_kind::unclear;  // what was emptied once, or will be from time to time
     } else if (found.is_noisy) {
-      found.kind = kind_of_noise();
+      settle(found);
     } else {
       // One rise is state that was made once; many that become smaller are a cache that is nearly full.
       const bool is_open = is_often ? is_even : rise_count_ - begin > 1;
@@ -11603,6 +11608,7 @@ class growth_rule {
 
  private:
   static constexpr std::size_t least_rises = 4;
+  static constexpr std::size_t fewest_of_noise = 32;  ///< parts: in fewer, numbers rise by chance
 
   /// Where the last stretch begins: behind the last gap between rises that is far wider than all gaps after it.
   [[nodiscard, gnu::cold]] std::size_t begin_of_growth() const noexcept {
@@ -11616,9 +11622,8 @@ class growth_rule {
   }
 
   /// What there is to say of bytes that rise and fall, but have no trend: whether most of the rise was over before the last
-  /// quarter.
-  [[nodiscard, gnu::cold]] growth_kind kind_of_noise() const noexcept {
-    constexpr std::size_t fewest = 32;
+  /// quarter, and when.
+  [[gnu::cold]] void settle(growth_stretch& found) const noexcept {
     std::int64_t low = parts_[0].least;
     std::int64_t high = low;
     for (std::size_t part = 1; part < count_; ++part) {
@@ -11626,7 +11631,10 @@ class growth_rule {
       high = std::max(high, parts_[part].least);
     }
     const std::int64_t settled = kept_[count_ * 3 / 4] - kept_[0];
-    return count_ >= fewest && settled >= (high - low) / 2 ? growth_kind::levels_off : growth_kind::level;
+    found.kind = count_ >= fewest_of_noise && settled >= (high - low) / 2 ? growth_kind::levels_off : growth_kind::level;
+    found.start = rises_[0] - 1;
+    found.last = rises_[0];
+    while (found.last + 1 < count_ && kept_[found.last] - kept_[0] < settled - settled / 8) ++found.last;
   }
 
   const part_bytes* parts_;
@@ -11638,10 +11646,10 @@ class growth_rule {
 
 /// Looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in at least
 /// four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most two of
-/// its intervals before the end, in the second half of that time by at least half as much as in the first, and to more than there
-/// ever was before. So a table that doubles when it is full grows; one that fills up, or is emptied from time to time, does not.
-/// Where the least bytes of the parts also fall, they must rise over three quarters of the run and by eight times as much as they
-/// fall, in parts or in fours of them: noise has no trend.
+/// its intervals before the end, in the second half of that time by at least three quarters as much as in the first, and to more
+/// than there ever was before (where it was once more, that is unclear). So a table that doubles when it is full grows; one that
+/// fills up, or is emptied from time to time, does not. Where the least bytes of the parts also fall, they must rise over three
+/// quarters of the run and by eight times as much as they fall, in parts or in fours of them: noise has no trend.
 ///
 /// `count`: at least one and at most 64. Bytes are at least 0.
 [[nodiscard, gnu::cold]] inline growth_stretch judge_parts(const part_bytes* parts, std::size_t count) noexcept {
@@ -22439,6 +22447,12 @@ inline constexpr double clear_trend = 0.9;
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
+/// Whether what grows in a space is made up for by what shrinks: live bytes stay or fall, clearly.
+[[nodiscard, gnu::cold]] inline bool stays_or_falls(bool stays, const linear_fit& line) {
+  constexpr double hardly_noise = 0.5;
+  return stays || (line.per_step < 0 && line.r_squared >= hardly_noise);
+}
+
 /// What all growing owners of a space add in a step.
 [[nodiscard, gnu::cold]] inline double growth_of_owners(const space_profile& space) {
   double sum = 0;
@@ -28728,7 +28742,7 @@ struct check_result {
 };
 
 /// At most so many bytes live at one moment: in a memory space; in the segments of a name; or, of an operation, added by any one
-/// of its invocations (`operation_usage::peak`). Name at most one of `segment` and `operation`: of both, the operation counts.
+/// of its invocations (`operation_usage::peak`). Name at most one of `segment` and `operation`: both together fail.
 struct peak_limit {
   std::string_view space = {};  ///< empty: each memory space
   std::string_view segment = {};
@@ -28761,6 +28775,7 @@ struct leftover_limit {
 
 // ---- <memprof/report/check.hpp>
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -28854,6 +28869,15 @@ template <class Check>
   return false;
 }
 
+/// For profiles without a memory space, whose segments nothing else looks at.
+[[nodiscard, gnu::cold]] inline bool require_segment(const profile& source, std::string_view name, check_writer& writer) {
+  vector<std::string_view> known;
+  for (const segment& each : source.segments) known.push_back(each.name);
+  if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return true;
+  writer.fail_missing("segment", name, known);
+  return false;
+}
+
 /// Calls `visit(operation, usage)` for what the operation with that path, and those in it, did in a space.
 template <class Visit>
 [[gnu::cold]] void for_each_usage_within(const profile& source, std::string_view path, std::string_view space, Visit&& visit) {
@@ -28888,6 +28912,23 @@ template <class Visit>
   writer.fail_missing("segment", limit.segment, known);
 }
 
+/// The growth of a space in which no operation grows by itself, as where each step has operations of its own: judged by the same
+/// rule, which needs all steps.
+[[nodiscard, gnu::cold]] inline double growth_without_owner(const profile& source, const space_profile& space,
+                                                            const segments_of_name& name) {
+  std::array<part_bytes, step_ends::max_parts> parts;
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < std::min(source.segments.size(), space.segments.size()); ++index) {
+    if (source.segments[index].name != name.name) continue;
+    if (count == parts.size()) return 0;
+    const std::int64_t live = std::max<std::int64_t>(0, space.segments[index].cumulative_current);
+    parts[count++] = {live, live};
+  }
+  if (static_cast<std::int64_t>(count) != name.count) return 0;
+  const growth_stretch trend = judge_parts(parts.data(), count);
+  return trend.kind == growth_kind::grows ? static_cast<double>(trend.bytes) / static_cast<double>(trend.end - trend.start) : 0;
+}
+
 [[gnu::cold]] inline void check_growth_of(const profile& source, const space_profile& space, std::int64_t at_most,
                                           check_writer& writer) {
   constexpr std::int64_t least_steps = 8;
@@ -28898,21 +28939,21 @@ template <class Visit>
     writer.fail("growth of " + what + " cannot be judged: at least eight steps are needed, each with a segment of one name");
     return;
   }
-  double per_step = 0;
   std::string who;
-  for (const owner_growth& owner : space.growing) {
-    per_step += owner.per_step;
-    if (who.empty()) who = owner.owner.empty() ? "what is outside every operation" : on_one_line(owner.owner);
+  if (!space.growing.empty()) {
+    const std::string& owner = space.growing.front().owner;
+    who = owner.empty() ? "what is outside every operation" : on_one_line(owner);
   }
-  if (who.empty() && grows(*name)) per_step = name->growth.per_step;
-  if (per_step <= static_cast<double>(at_most)) {
-    writer.pass(what + " grows by " + short_bytes(per_step) + " per step, within " + short_bytes(at_most));
+  const double per_step = who.empty() ? growth_without_owner(source, space, *name) : growth_of_owners(space);
+  const std::string rate = growth_rate(per_step) + " per step";
+  if (!who.empty() && stays_or_falls(is_constant(*name), name->growth)) {
+    writer.pass(what + " does not grow: " + who + " does, by " + rate + ", and as much or more of other memory is freed");
+  } else if (per_step <= static_cast<double>(at_most)) {
+    writer.pass(what + " grows by " + rate + ", within " + short_bytes(at_most));
   } else {
-    const std::string rate = per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
-    writer.fail(what + " grows by " + rate + " per step" + (who.empty() ? "" : ", most of it by " + who) + ", over " +
-                short_bytes(at_most) + "; live after " + on_one_line(name->name) + ": first " +
-                short_and_exact_bytes(name->cumulative_current.first) + ", last " +
-                short_and_exact_bytes(name->cumulative_current.last));
+    writer.fail(what + " grows by " + rate + (who.empty() ? "" : ", most of it by " + who) + ", over " + short_bytes(at_most) +
+                "; live after " + on_one_line(name->name) + ": first " + short_and_exact_bytes(name->cumulative_current.first) +
+                ", last " + short_and_exact_bytes(name->cumulative_current.last));
   }
 }
 
@@ -28939,7 +28980,14 @@ template <class Visit>
 /// @endcode
 [[nodiscard, gnu::cold]] inline check_result check_peak(const profile& source, const peak_limit& limit) {
   detail::check_writer writer{source};
+  if (!limit.operation.empty() && !limit.segment.empty()) {
+    writer.fail("a limit for both segment '" + detail::on_one_line(limit.segment) + "' and operation '" +
+                detail::on_one_line(limit.operation) + "': name one of them");
+    return writer.result();
+  }
   if (!limit.operation.empty() && !detail::require_operation(source, limit.operation, writer)) return writer.result();
+  if (source.spaces.empty() && limit.space.empty() && detail::require_segment(source, limit.segment, writer))
+    writer.pass("no allocation was recorded");
   detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
     if (!limit.operation.empty()) {
       std::int64_t peak = 0;
@@ -28962,6 +29010,7 @@ template <class Visit>
 /// rises and falls again, or is made once in the first steps, is none.
 [[nodiscard, gnu::cold]] inline check_result check_growth(const profile& source, const growth_limit& limit = {}) {
   detail::check_writer writer{source};
+  if (source.spaces.empty() && limit.space.empty()) writer.fail("growth cannot be judged: no allocation was recorded");
   detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
     detail::check_growth_of(source, space, limit.at_most, writer);
   });
@@ -29096,16 +29145,20 @@ struct byte_unit {
 };
 
 /// SI and IEC 80000-13 units. "12G" is left out, because it is used for both.
-inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
+inline constexpr std::array<byte_unit, 14> byte_units{{{"", 1},
                                                        {"B", 1},
                                                        {"KB", 1e3},
                                                        {"MB", 1e6},
                                                        {"GB", 1e9},
                                                        {"TB", 1e12},
+                                                       {"PB", 1e15},
+                                                       {"EB", 1e18},
                                                        {"KiB", 0x1p10},
                                                        {"MiB", 0x1p20},
                                                        {"GiB", 0x1p30},
-                                                       {"TiB", 0x1p40}}};
+                                                       {"TiB", 0x1p40},
+                                                       {"PiB", 0x1p50},
+                                                       {"EiB", 0x1p60}}};
 
 [[nodiscard]] inline bool equal_but_for_case(std::string_view left, std::string_view right) noexcept {
   const auto lower = [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; };
@@ -29138,8 +29191,8 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
 
 }  // namespace detail
 
-/// Parses a size written by a person: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to TB and
-/// KiB to TiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the correct
+/// Parses a size written by a person: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to EB and
+/// KiB to EiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the correct
 /// notation.
 [[nodiscard]] inline std::int64_t parse_byte_size(std::string_view text) {
   if (const auto bytes = detail::whole_bytes(text)) return *bytes;

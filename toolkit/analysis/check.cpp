@@ -6,6 +6,7 @@
 #include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
+#include <memprof/report/check.hpp>
 #include <memprof/report/text/end_section.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
@@ -43,6 +44,11 @@ std::string quoted_for_check(std::string_view name) { return "'" + on_one_line(n
 
 std::string run_name(const profile& source) {
   return source.provenance.file.empty() ? "the run" : quoted_for_check(source.provenance.file);
+}
+
+/// Whether a limit means that name: as it is, as reports show it, or with the slashes of its names as they are.
+bool is_name_of(std::string_view given, std::string_view name) {
+  return given == name || given == on_one_line(name) || given == without_escapes(name);
 }
 
 /// Bytes per step as a whole number; what is less than a byte is not nothing.
@@ -134,19 +140,19 @@ class run_checker {
   void add_limit(const check_limit& limit, const baseline_space& space, bool by_pattern) {
     switch (limit.subject) {
       case check_subject::space:
-        if (limit.name.empty() || (by_pattern ? matches_glob(limit.name, space.space) : limit.name == space.space))
+        if (limit.name.empty() || (by_pattern ? matches_glob(limit.name, space.space) : is_name_of(limit.name, space.space)))
           add(limit, space, {}, space.peak_bytes);
         return;
       case check_subject::segment:
         for (const baseline_segment& segment : space.segments) {
-          if (by_pattern ? matches_glob(limit.name, segment.segment) : limit.name == segment.segment)
+          if (by_pattern ? matches_glob(limit.name, segment.segment) : is_name_of(limit.name, segment.segment))
             add(limit, space, segment.segment, segment.peak_bytes);
         }
         return;
       case check_subject::operation:
         for (const baseline_operation& operation : space.operations) {
           if (operation.operation.empty()) continue;
-          if (by_pattern ? matches_path(limit.name, names_of(operation.operation)) : limit.name == operation.operation)
+          if (by_pattern ? matches_path(limit.name, names_of(operation.operation)) : is_name_of(limit.name, operation.operation))
             add(limit, space, operation.operation, operation.peak_bytes);
         }
     }
@@ -168,6 +174,9 @@ class run_checker {
       }
     }
     const bool is_space = limit.subject == check_subject::space;
+    if (is_space && run_.find_space(limit.name) != nullptr)
+      raise("a limit for memory space " + quoted_for_check(limit.name) + ", and only " + quoted_for_check(request_.space) +
+            " is to be checked (--space)");
     raise_missing(is_space ? std::string_view{"memory space"} : to_string(limit.subject), limit.name, known);
   }
 
@@ -232,7 +241,7 @@ class run_checker {
   // --- growth -----------------------------------------------------------------------------------------------------------
 
   void add_growth(const check_limit& limit) {
-    if (leaks_ != nullptr && !leaks_->is_long_enough()) {
+    if (leaks_ != nullptr && (leaks_->is_by_count || !leaks_->is_long_enough())) {
       raise(leaks_->is_by_count ? "growth cannot be judged: no segment's name repeats; end each step with a segment, such as "
                                   "memprof::snapshot(\"STEP\")"
                                 : too_few(leaks_->steps));
@@ -246,17 +255,13 @@ class run_checker {
       made.file = limit.file;
       made.line = limit.line;
       if (leaks_ != nullptr) {
-        made.is_by_count = leaks_->is_by_count;
         take_growth_of_trace(made, *leaks_);
       } else {
         take_growth_of_profile(made, space);
       }
+      made.bytes = whole_bytes_per_step(made.per_step);
       report_.conditions.push_back(std::move(made));
     }
-    if (leaks_ != nullptr && leaks_->is_by_count)
-      report_.caveats.emplace_back(
-          "no segment's name repeats: growth is that from one part of the run to the next, with as many "
-          "allocations in each");
   }
 
   static std::string too_few(std::int64_t steps) {
@@ -264,16 +269,32 @@ class run_checker {
            (steps == 1 ? "is " : "are ") + grouped(steps);
   }
 
+  static void add_growing_owner(check_condition& to, const std::string& operation, double per_step, std::int64_t since_step) {
+    if (to.owners.empty()) to.since_step = std::max<std::int64_t>(0, since_step);
+    if (to.owners.size() == most_owners_of_condition) return;
+    const std::int64_t bytes = whole_bytes_per_step(per_step);
+    to.owners.push_back({operation, 1, bytes, bytes, per_step});
+  }
+
+  /// The owners grow and the space does not.
+  void forgive(check_condition& made) {
+    const std::string& who = made.owners.front().operation;
+    report_.caveats.push_back(on_one_line(who.empty() ? outside_every_operation : std::string_view{who}) + " grows by " +
+                              growth_rate(made.owners.front().per_step) + " per step in " + on_one_line(made.space) +
+                              ", and as much or more of other memory is freed");
+    made.per_step = 0;
+    made.since_step = 0;
+    made.owners.clear();
+  }
+
   void take_growth_of_trace(check_condition& made, const leak_report& leaks) {
-    for (const leak_report::space_row& space : leaks.spaces) {
-      if (space.name == made.space) made.bytes = whole_bytes_per_step(space.per_step);
-    }
     for (const growing_owner& owner : leaks.growing) {
-      if (owner.space != made.space) continue;
-      if (made.owners.empty()) made.since_step = owner.trend.since_step;
-      if (made.owners.size() == most_owners_of_condition) break;
-      const std::int64_t per_step = whole_bytes_per_step(owner.trend.per_step);
-      made.owners.push_back({owner.operation, 1, per_step, per_step});
+      if (owner.space == made.space) add_growing_owner(made, owner.operation, owner.trend.per_step, owner.trend.since_step);
+    }
+    for (const leak_report::space_row& space : leaks.spaces) {
+      if (space.name != made.space) continue;
+      made.per_step = space.per_step;
+      if (space.is_made_up_for) forgive(made);
     }
     for (const growing_owner& owner : leaks.unclear) {
       if (owner.space != made.space) continue;
@@ -288,45 +309,24 @@ class run_checker {
   }
 
   void take_growth_of_profile(check_condition& made, const space_profile& space) {
-    for (const owner_growth& owner : space.growing) {
-      const std::int64_t per_step = whole_bytes_per_step(owner.per_step);
-      made.bytes = add_saturating(made.bytes, per_step);
-      if (made.owners.empty()) made.since_step = std::max<std::int64_t>(0, owner.since_step);
-      if (made.owners.size() < most_owners_of_condition) made.owners.push_back({owner.owner, 1, per_step, per_step});
-    }
-    if (!space.growing.empty()) return;
     const vector<segments_of_name> names = segments_by_name(source_, space);
     const segments_of_name* const name = end_of_step(names);
+    for (const owner_growth& owner : space.growing) add_growing_owner(made, owner.owner, owner.per_step, owner.since_step);
+    made.per_step = growth_of_owners(space);
+    if (!space.growing.empty()) {
+      if (name != nullptr && stays_or_falls(is_constant(*name), name->growth)) forgive(made);
+      return;
+    }
     if (name == nullptr || name->count < growth_series::least_steps) {
       raise(name == nullptr ? "growth of " + on_one_line(space.name) + " cannot be judged: no segment's name repeats three times"
                             : too_few(name->count));
     }
-    if (is_constant(*name)) return;
-    std::vector<std::int64_t> live;  // after the newest steps, the newest first
-    std::int64_t next = -1;
-    for (std::size_t index = std::min(source_.segments.size(), space.segments.size()); index-- > 0;) {
-      const segment& each = source_.segments[index];
-      if (each.name != name->name) continue;
-      if (name->kept != name->count && next >= 0 && each.step != next) break;
-      next = each.step - 1;
-      live.push_back(space.segments[index].cumulative_current);
+    made.per_step = growth_without_owner(source_, space, *name);
+    if (made.per_step == 0 && grows(*name)) {
+      report_.caveats.push_back(
+          "what is live in " + on_one_line(space.name) + " grew by " + growth_rate(name->growth.per_step) +
+          " per step on average, though no operation grows for certain: memprof leaks says more of a trace");
     }
-    const auto steps = static_cast<std::int64_t>(live.size());
-    if (steps != name->count && grows(*name)) {
-      made.bytes = whole_bytes_per_step(name->growth.per_step);
-      return;
-    }
-    if (steps < growth_series::least_steps) {
-      raise("growth of " + on_one_line(space.name) + " cannot be judged: the profile has too few of its " +
-            counted(name->count, "step", "steps") + " in full; give the trace of the run");
-    }
-    growth_series series{steps};
-    for (std::int64_t step = 0; step < steps; ++step) series.add(live[static_cast<std::size_t>(steps - 1 - step)], step + 1);
-    const growth judged = series.judge();
-    if (judged.kind == growth_kind::unclear) add_unclear("the memory", space.name);
-    if (judged.kind != growth_kind::grows) return;
-    made.bytes = whole_bytes_per_step(judged.per_step);
-    made.since_step = name->count - steps + judged.since_step;
   }
 
   // --- the baseline -----------------------------------------------------------------------------------------------------

@@ -64,8 +64,9 @@ struct check_request {
 struct check_owner {
   std::string operation;        ///< as in `baseline_difference`
   std::int64_t operations = 1;  ///< in the row, such as layers
-  std::int64_t bytes = 0;       ///< held; of a growth, per step
-  std::int64_t change = 0;      ///< since the baseline, or bytes per step
+  std::int64_t bytes = 0;       ///< held; of a growth, per step, rounded up
+  std::int64_t change = 0;      ///< since the baseline; of a growth, as `bytes`
+  double per_step = 0;          ///< of a growth, in bytes
 };
 
 /// Why a number was limited.
@@ -83,10 +84,10 @@ struct check_condition {
   std::string space;
   std::string name;                 ///< of the segments or the operation; empty: the space itself
   std::int64_t bytes = 0;           ///< of a growth, per step, rounded up
+  double per_step = 0;              ///< of a growth, in bytes
   std::int64_t at_most = 0;         ///< with the tolerance
   std::int64_t before = -1;         ///< the baseline's; -1: there is none
   std::int64_t since_step = 0;      ///< of a growth, from 0
-  bool is_by_count = false;         ///< of a growth: `leak_report::is_by_count`
   bool owners_are_changes = false;  ///< whether `owners` says what changed since the baseline, and not who held most
   std::vector<check_owner> owners;  ///< at most four, the greatest first; empty: unknown
   std::string file;                 ///< where the limit was written; empty: in no file

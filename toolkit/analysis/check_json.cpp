@@ -31,6 +31,7 @@ nlohmann::ordered_json condition_value(const check_condition& of) {
           {"space", of.space},
           {"name", text_or_null(of.name)},
           {"bytes", of.bytes},
+          {"bytes_per_step", of.reason == check_reason::growth ? nlohmann::ordered_json(of.per_step) : nullptr},
           {"at_most_bytes", of.at_most},
           {"baseline_bytes", of.before < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(of.before)},
           {"owners", owners}};

@@ -39,8 +39,10 @@ std::string bytes_beside(std::int64_t bytes, std::int64_t other) {
   return bytes != other && short_bytes(bytes) == short_bytes(other) ? grouped(bytes) + " B" : short_bytes(bytes);
 }
 
-/// Of what a growth is: see `check_condition::is_by_count`.
-std::string_view step_word(const check_condition& of) { return of.is_by_count ? "part" : "step"; }
+/// "0.010 B" of a growth, "1.30 GiB" of all else.
+std::string held_text(const check_condition& of) {
+  return of.reason == check_reason::growth && of.per_step > 0 ? growth_rate(of.per_step) : short_bytes(of.bytes);
+}
 
 /// "h.11/mlp +1.30 GiB and head +0.20 GiB since the baseline": as many owners as it takes to explain the excess, at most three.
 std::string cause_of(const check_condition& of) {
@@ -52,14 +54,12 @@ std::string cause_of(const check_condition& of) {
     const check_owner& owner = of.owners[index];
     const std::int64_t part = are_changes ? owner.change : owner.bytes;
     explained = add_saturating(explained, part);
+    const std::string change = of.reason == check_reason::growth ? "+" + growth_rate(owner.per_step) : signed_short_bytes(part);
     text += (index == 0 ? "" : ", ") + name_in_verdict(check_owner_name(owner)) +
-            (are_changes ? " " + signed_short_bytes(part) : " holds " + short_bytes(part));
+            (are_changes ? " " + change : " holds " + short_bytes(part));
   }
-  if (of.reason == check_reason::growth) {
-    if (of.owners.empty()) return text;
-    const std::string step{step_word(of)};
-    return text + " per " + step + ", since " + step + " " + grouped(of.since_step + 1);
-  }
+  if (of.reason == check_reason::growth)
+    return of.owners.empty() ? text : text + " per step, since step " + grouped(of.since_step + 1);
   return text + (of.owners_are_changes && !text.empty() ? " since the baseline" : "");
 }
 
@@ -72,14 +72,16 @@ void add_condition(marked_text& rows, const check_condition& of, bool has_limits
   const bool is_other = has_limits && of.reason == check_reason::baseline;
   rows.add_name(condition_name(of) + (is_other ? " (baseline)" : ""))
       .next_cell()
-      .add_bytes(of.bytes)
+      .add(held_text(of))
       .next_cell()
       .add_bytes(of.at_most)
       .next_cell();
   if (of.has_passed()) {
     rows.add("passed, ").add_bytes(-of.over()).add(" left");
   } else {
-    rows.add("failed", emphasis::alarm).add(", ").add_bytes(of.over()).add(" over");
+    const double over = of.per_step - static_cast<double>(of.at_most);
+    rows.add("failed", emphasis::alarm).add(", ");
+    rows.add(of.reason == check_reason::growth ? growth_rate(over) : short_bytes(of.over())).add(" over");
   }
   rows.end_line();
 }
@@ -115,13 +117,14 @@ summary_section table_of_owners(const check_condition& of) {
   section.table.has_titles = true;
   const bool is_growth = of.reason == check_reason::growth;
   section.table.titles = (is_growth || of.owners_are_changes ? "Who, in " : "Largest, in ") + condition_name(of) +
-                         (is_growth               ? "\tper " + std::string{step_word(of)}
+                         (is_growth               ? "\tper step"
                           : of.owners_are_changes ? "\tholds\tchange"
                                                   : "\tholds");
   section.table.alignment = of.owners_are_changes ? "lrr" : "lr";
   for (const check_owner& owner : of.owners) {
     marked_text& rows = section.table.rows;
-    rows.add_name(check_owner_name(owner)).next_cell().add_bytes(owner.bytes);
+    rows.add_name(check_owner_name(owner)).next_cell();
+    rows.add(is_growth ? growth_rate(owner.per_step) : short_bytes(owner.bytes));
     if (of.owners_are_changes) rows.next_cell().add_change(owner.change);
     rows.end_line();
   }
@@ -134,7 +137,7 @@ summary_section table_of_owners(const check_condition& of) {
 std::string condition_name(const check_condition& of) {
   const std::string space = detail::on_one_line(of.space);
   const std::string name = detail::on_one_line(of.name);
-  if (of.reason == check_reason::growth) return "growth of " + space + " per " + std::string{detail::step_word(of)};
+  if (of.reason == check_reason::growth) return "growth of " + space + " per step";
   switch (of.subject) {
     case check_subject::segment: return "peak of " + space + " in " + name;
     case check_subject::operation: return "peak of operation " + name + " in " + space;
@@ -147,8 +150,8 @@ std::string condition_text(const check_condition& of) {
   std::string text;
   if (of.reason == check_reason::growth) {
     text = of.bytes == 0 ? on_one_line(of.space) + " does not grow"
-                         : on_one_line(of.space) + " grows by " + short_bytes(of.bytes) + " per " + std::string{step_word(of)} +
-                               ", at most " + short_bytes(of.at_most) + (of.has_passed() ? "" : " are allowed");
+                         : on_one_line(of.space) + " grows by " + held_text(of) + " per step, at most " +
+                               short_bytes(of.at_most) + (of.has_passed() ? "" : " are allowed");
   } else {
     const bool is_compared = of.reason == check_reason::baseline;
     const std::int64_t whole = is_compared ? of.before : of.at_most;

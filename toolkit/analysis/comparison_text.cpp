@@ -217,6 +217,10 @@ void add_process(marked_text& line, const comparison& of) {
 }
 
 void add_accuracy(marked_text& line, const comparison& of) {
+  if (of.before.mode != of.after.mode) {
+    line.add("the runs' modes differ", emphasis::caution);
+    line.add(": before ").add(to_string(of.before.mode)).add(", after ").add(to_string(of.after.mode)).end_line();
+  }
   for (const compared_run* const run : {&of.before, &of.after}) {
     if (run->exact) continue;
     line.add(title_of(*run)).add(" is not exact", emphasis::caution);

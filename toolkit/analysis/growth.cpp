@@ -52,7 +52,7 @@ growth growth_series::judge() const {
   const detail::growth_stretch trend = detail::judge_parts(parts_.data(), parts_.size());
   found.kind = trend.kind;
   found.since_step = begin_of(trend.start);
-  found.until_step = begin_of(trend.last);
+  found.until_step = begin_of(trend.last + 1) - 1;
   if (trend.kind == growth_kind::grows)
     found.per_step = static_cast<double>(trend.bytes) / static_cast<double>(begin_of(trend.end) - found.since_step);
   return found;

@@ -18,7 +18,7 @@ struct growth {
   growth_kind kind = growth_kind::level;
   double per_step = 0;          ///< bytes, on average since `since_step`; 0 unless it grows
   std::int64_t since_step = 0;  ///< when the growth began, to within one part of the run
-  std::int64_t until_step = 0;  ///< of the last growth, to within one part of the run
+  std::int64_t until_step = 0;  ///< of the last growth, to within one part of the run, whose last step it is
   std::int64_t first = 0;       ///< bytes at the first step
   std::int64_t last = 0;        ///< bytes at the last step
 };

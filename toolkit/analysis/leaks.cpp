@@ -1,6 +1,7 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/end_section.hpp>
 #include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
@@ -97,8 +98,10 @@ void leak_fold::end_step() {
     // A space that was first used in a later step had no bytes before.
     space.totals[0].add(0, step_ - 1);
     space.totals[1].add(0, step_ - 1);
+    const std::int64_t idle = space.reserved == nullptr ? 0 : std::max<std::int64_t>(0, space.reserved->current() - space.live);
     space.totals[0].add(space.live, step_);
-    space.totals[1].add(space.reserved == nullptr ? 0 : std::max<std::int64_t>(0, space.reserved->current() - space.live), step_);
+    space.totals[1].add(idle, step_);
+    space.line.add(step_, space.live + idle);
     space.allocated_at_end.resize(static_cast<std::size_t>(step_ - 1));
     space.allocated_at_end.push_back(space.allocated);
   }
@@ -177,6 +180,22 @@ void set_caller(growing_owner& owner, const std::map<label, double>& by_stack, n
   }
 }
 
+/// What was live after the last segment of that name. The trace itself lacks blocks.
+std::int64_t live_after_last(const profile& of, const space_profile& space, const std::string& segment) {
+  for (std::size_t index = std::min(of.segments.size(), space.segments.size()); index-- > 0;) {
+    if (of.segments[index].name == segment) return space.segments[index].cumulative_current;
+  }
+  return space.cumulative_current;
+}
+
+/// Counts its steps from the first of the run.
+void add_missing(growing_owner& owner, std::int64_t steps) {
+  owner.trend.since_step += steps;
+  owner.trend.until_step += steps;
+  if (owner.oldest_step >= 0) owner.oldest_step += steps;
+  if (owner.newest_step >= 0) owner.newest_step += steps;
+}
+
 }  // namespace
 
 leak_report leak_fold::report(const replay_state& at, const profile& of) {
@@ -221,7 +240,22 @@ leak_report leak_fold::report(const replay_state& at, const profile& of) {
     idle.space = name;
     idle.operation = reserved_beyond_blocks;
     if (space.reserved != nullptr) add(std::move(idle), space.totals[1].judge(), index);
+    const growth together = space.totals[0].judge();
+    if (per_step[index] == 0 && together.kind == growth_kind::grows) {
+      growing_owner all;
+      all.space = name;
+      all.operation = many_operations;
+      add(std::move(all), together, index);
+    }
     row.per_step = per_step[index];
+    const linear_fit line = space.line.line();
+    row.is_made_up_for = row.per_step > 0 && stays_or_falls(line.per_step == 0 && line.r_squared == 1, line);
+    if (found.missing_steps != 0 && known != nullptr) row.last = live_after_last(of, *known, segment_);
+  }
+  if (found.missing_steps != 0) {
+    for (std::vector<growing_owner>* const owners : {&found.growing, &found.levelled, &found.unclear}) {
+      for (growing_owner& owner : *owners) add_missing(owner, found.missing_steps);
+    }
   }
   std::stable_sort(found.growing.begin(), found.growing.end(),
                    [](const auto& left, const auto& right) { return left.trend.per_step > right.trend.per_step; });

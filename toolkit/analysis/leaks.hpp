@@ -4,6 +4,7 @@
 #include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/profile/owner_growth.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/segments_by_name.hpp>
 #include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
@@ -29,10 +30,13 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+/// In place of an owner, where a space grows and none of them does by itself, as where each step has operations of its own.
+inline constexpr std::string_view many_operations = "(many operations together)";
+
 /// One owner whose bytes at the ends of the steps grew.
 struct growing_owner {
   std::string space;
-  std::string operation;  ///< its path; empty: outside every operation; or `reserved_beyond_blocks`
+  std::string operation;  ///< its path; empty: outside every operation; `reserved_beyond_blocks` or `many_operations`
   growth trend;
   std::int64_t blocks = 0;        ///< live at the end of the last step
   std::int64_t oldest_step = -1;  ///< in which the oldest of them was allocated, from 0; -1: no block
@@ -48,11 +52,11 @@ struct growing_owner {
 /// The growth of a run.
 struct leak_report {
   std::string segment;  ///< the name of the segments whose ends are the steps' ends; empty: none repeats, see `is_by_count`
-  std::int64_t missing_steps =
-      0;                     ///< before the first of these, which a trace of limited size lacks; their blocks count as unseen
-  std::int64_t steps = 0;    ///< their number
-  bool exact = false;        ///< as in `profile`: without, lost frees may look like leaks
-  bool is_by_count = false;  ///< no segment's name repeats: the steps are equal parts of the run's allocations
+  /// Before the first of these, which a trace of limited size lacks. Steps are counted with them; their blocks are unseen.
+  std::int64_t missing_steps = 0;
+  std::int64_t steps = 0;               ///< the number of those that the trace has
+  bool exact = false;                   ///< as in `profile`: without, lost frees may look like leaks
+  bool is_by_count = false;             ///< no segment's name repeats: the steps are equal parts of the run's allocations
   std::vector<growing_owner> growing;   ///< `grows`, most bytes per step first
   std::vector<growing_owner> levelled;  ///< `levels_off`, most bytes at the last step first
   std::vector<growing_owner> unclear;   ///< `unclear`, in the same order
@@ -61,6 +65,8 @@ struct leak_report {
     std::int64_t last = 0;      ///< bytes live at the end of the last step, and reserved beyond them
     std::int64_t capacity = 0;  ///< bytes; 0: no limit is known
     double per_step = 0;        ///< the sum of `growing`
+    /// Of the growth, as much or more is made up for by other memory that is freed: the space does not grow.
+    bool is_made_up_for = false;
   };
   std::vector<space_row> spaces;
 
@@ -129,6 +135,7 @@ class leak_fold : public replay_handler {
     std::unique_ptr<reserved_ledger> reserved;    ///< null: nothing was reserved
     std::vector<std::uint64_t> allocated_at_end;  ///< `allocated` at the end of each step
     std::vector<growth_series> totals;            ///< of live bytes and, if it reserves, of what is reserved beyond them
+    linear_fit_sums line;                         ///< of both together
   };
 
   [[nodiscard]] row_state& row_of(std::uint8_t space, std::uint32_t operation);
@@ -157,7 +164,7 @@ class leak_fold : public replay_handler {
 /// and 8 bytes a step and space.
 template <trace_source Source>
 [[nodiscard]] leak_report find_leaks(const Source& source, const profile& of) {
-  constexpr std::int64_t parts_without_steps = 256;
+  constexpr std::int64_t most_parts = 256;
   clock_visitor times;
   source.visit(times);
   detail::step_count counted;
@@ -167,7 +174,7 @@ template <trace_source Source>
   std::int64_t steps = counted.count_of(segment);
   std::int64_t per_step = 0;
   if (segment.empty()) {
-    per_step = std::max<std::int64_t>(1, counted.allocations() / parts_without_steps);
+    per_step = std::max<std::int64_t>(1, (counted.allocations() + most_parts - 1) / most_parts);
     steps = counted.allocations() / per_step;
   }
   detail::leak_fold fold{segment, steps, per_step};

@@ -48,7 +48,8 @@ nlohmann::ordered_json to_json(const leak_report& of) {
     spaces.push_back({{"space", space.name},
                       {"last_bytes", space.last},
                       {"capacity_bytes", space.capacity},
-                      {"bytes_per_step", space.per_step}});
+                      {"bytes_per_step", space.per_step},
+                      {"made_up_for", space.is_made_up_for}});
   }
   return {{"format", leaks_json_format},
           {"version", leaks_json_version},

@@ -1,4 +1,5 @@
 #include <memprof/config.hpp>
+#include <memprof/ledger/step_ends.hpp>
 #include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/section_text.hpp>
@@ -29,6 +30,16 @@ std::string_view step_word(const leak_report& of) { return of.is_by_count ? "par
 /// Step `step`, which counts from 0, as people count.
 std::string step_text(std::int64_t step) { return grouped(step + 1); }
 
+/// Whether steps are known to within a part of the run, which has several.
+bool is_about(const leak_report& of) { return of.steps > static_cast<std::int64_t>(step_ends::max_parts); }
+
+/// "since step 1", "since about step 513".
+std::string since_text(const leak_report& of, std::int64_t step) {
+  const std::string number{std::string{step_word(of)} + " " + step_text(step)};
+  if (step == of.missing_steps) return of.missing_steps == 0 ? "since " + number : "since " + number + " or before";
+  return (is_about(of) ? "since about " : "since ") + number;
+}
+
 std::string_view name_of(const growing_owner& owner) {
   return owner.operation.empty() ? outside_every_operation : owner.operation;
 }
@@ -57,6 +68,17 @@ void add_verdict(marked_text& line, const leak_report& of) {
     const auto first = std::find_if(of.growing.begin(), of.growing.end(), is_here);
     if (first == of.growing.end()) continue;
     const auto count = std::count_if(of.growing.begin(), of.growing.end(), is_here);
+    if (space.is_made_up_for) {
+      line.add_name(name_of(*first)).add(" grows by ").add(growth_rate(first->trend.per_step), emphasis::alarm);
+      line.add(" per ")
+          .add(step_word(of))
+          .add(" in ")
+          .add_name(space.name)
+          .add(", ")
+          .add(since_text(of, first->trend.since_step));
+      line.add(", which as a whole does not: as much or more of other memory is freed").end_line();
+      continue;
+    }
     line.add_name(space.name).add(" grows by ").add(growth_rate(space.per_step), emphasis::alarm);
     line.add(" per ").add(step_word(of)).add(", ");
     if (count == 1) {
@@ -66,15 +88,14 @@ void add_verdict(marked_text& line, const leak_report& of) {
     } else {
       line.add(growth_rate(first->trend.per_step)).add(" of it");
     }
-    line.add(" from ").add_name(name_of(*first));
-    line.add(", since ").add(step_word(of)).add(" ").add(step_text(first->trend.since_step)).end_line();
+    line.add(" from ").add_name(name_of(*first)).add(", ").add(since_text(of, first->trend.since_step)).end_line();
   }
 }
 
 /// What will be live, and when a space is full.
 void add_forecast(marked_text& line, const leak_report& of, std::int64_t more_steps) {
   for (const leak_report::space_row& space : of.spaces) {
-    if (space.per_step <= 0) continue;
+    if (space.per_step <= 0 || space.is_made_up_for) continue;
     const double later = static_cast<double>(space.last) + space.per_step * static_cast<double>(more_steps);
     line.add_count(more_steps).add(" more ").add(step_word(of)).add(more_steps == 1 ? "" : "s").add(": ");
     line.add(short_bytes(later)).add(" of ").add_name(space.name).add(" instead of ").add_bytes(space.last);
@@ -92,7 +113,7 @@ void add_missing_steps(marked_text& line, const leak_report& of) {
   if (of.missing_steps == 0) return;
   line.add("The trace lacks the ")
       .add_count(of.missing_steps)
-      .add(" steps before these, and the blocks from them: its size was limited.");
+      .add(" steps before these, and the blocks from them, which no operation below has: its size was limited.");
   line.end_line();
 }
 
@@ -142,7 +163,8 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
   section.table.alignment = "l";
   if (has_spaces) titles += "\tspace";
   if (has_spaces) section.table.alignment += 'l';
-  titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + step : "\tlast\tblocks\tfrom " + step + "\tto " + step;
+  const std::string at = is_about(of) ? "about " + step : step;
+  titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + at : "\tlast\tblocks\tfrom " + at + "\tto " + at;
   section.table.alignment += "rrrr";
   if (are_growing && has_ages) titles += "\toldest, " + step + "\tnewest, " + step;
   if (are_growing && has_ages) section.table.alignment += "rr";

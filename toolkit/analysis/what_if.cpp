@@ -14,7 +14,6 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -156,12 +155,10 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
 
   peak_owners owners;
   peak_owners categories;
-  std::unordered_map<std::uint32_t, std::string> names;
+  const std::vector<std::string> names = owner_labels(run);
   const auto add = [&](const replayed_run& of, const scenario& in, bool is_after) {
     for (const std::uint32_t block : of.live) {
-      const auto [name, is_new] = names.try_emplace(run.blocks[block].operation);
-      if (is_new) name->second = owner_name(run, run.blocks[block].operation);
-      owners.add(name->second, in.bytes[block], is_after);
+      owners.add(names[run.blocks[block].operation], in.bytes[block], is_after);
       categories.add(std::string{to_string(run.blocks[block].category)}, in.bytes[block], is_after);
     }
   };

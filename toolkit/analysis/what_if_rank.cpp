@@ -21,8 +21,8 @@ class owned_events {
  public:
   explicit owned_events(const block_history& run) : run_{run}, block_at_(std::size_t{run.events} + 1) {
     std::map<std::string, std::uint32_t> known;
-    for (std::uint32_t operation = 0; operation < run.operations.size(); ++operation) {
-      const auto [found, is_new] = known.try_emplace(owner_name(run, operation), static_cast<std::uint32_t>(names_.size()));
+    for (const std::string& label : owner_labels(run)) {
+      const auto [found, is_new] = known.try_emplace(label, static_cast<std::uint32_t>(names_.size()));
       if (is_new) names_.push_back(found->first);
       owner_of_operation_.push_back(found->second);
     }

@@ -14,6 +14,7 @@
 #include <memprof/detail/terminal.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_json.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
@@ -67,7 +68,17 @@ void find_sides(compare_arguments& arguments) {
   arguments.after = {arguments.files[1]};
 }
 
-/// Where `space` is empty, it becomes that of the first recording, if later ones have it, too.
+bool has_several_runs(const compare_arguments& arguments) { return arguments.before.size() > 1 || arguments.after.size() > 1; }
+
+[[noreturn]] void raise_without_space(const std::string& path, const memprof::profile& profile, const std::string& space) {
+  std::string others;
+  for (const memprof::space_profile& each : profile.spaces)
+    others += (others.empty() ? "'" : ", '") + memprof::detail::on_one_line(each.name) + "'";
+  memprof::detail::raise("'" + path + "' has no memory space '" + memprof::detail::on_one_line(space) + "'; it has " + others);
+}
+
+/// Where `space` is empty, it becomes that of the first recording. Of two runs, the other may have another; of several, all have
+/// it.
 memprof::compared_run read_run(const compare_arguments& arguments, const std::string& path, const char* title, std::string& space,
                                std::vector<std::string>& complaints) {
   const recorded_stacks read = read_stacks(path);
@@ -76,8 +87,10 @@ memprof::compared_run read_run(const compare_arguments& arguments, const std::st
     complaints.push_back(read.content.complaint);
   }
   const memprof::profile& profile = read.content.profile;
-  const bool is_there = arguments.space.empty() && profile.find_space(space) == nullptr;
-  const memprof::space_profile& of = space_of(profile, is_there ? std::string{} : space);
+  const bool is_required = !arguments.space.empty() || has_several_runs(arguments);
+  const bool is_absent = profile.find_space(space) == nullptr;
+  if (is_required && is_absent && !space.empty() && !profile.spaces.empty()) raise_without_space(path, profile, space);
+  const memprof::space_profile& of = space_of(profile, is_absent ? std::string{} : space);
   if (space.empty()) space = of.name;
   if (!arguments.segment.empty()) return memprof::compared_run_of(title, profile, of, read.stacks, arguments.segment);
   const auto moment = arguments.is_at_end ? memprof::compared_moment::end : memprof::compared_moment::peak;

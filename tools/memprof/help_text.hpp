@@ -31,7 +31,7 @@ class help_text : public CLI::Formatter {
 
 inline constexpr const char* bad_input_text = "an argument is invalid or an input cannot be read completely";
 inline constexpr const char* bad_file_text =
-    "an argument is invalid, an input cannot be read completely or an output cannot be written";
+    "an argument is invalid, an input cannot be read completely or its run did not end it, or an output cannot be written";
 
 /// Ends the help of a subcommand: with what its options do not say, if anything, and what an exit status other than 0 means.
 /// `failed` is empty if there is no status 1.

@@ -20,6 +20,7 @@ struct run_options {
   bool records_children = false;
   bool records_cuda = false;
   bool records_uses = false;
+  bool infers_operations = false;
   std::string stacks = {};  ///< of which blocks: "sampled", "all"; empty: none
 };
 

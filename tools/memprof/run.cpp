@@ -239,6 +239,8 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
+  command.add_flag("--infer-operations", arguments->recorded.infers_operations,
+                   "threads without an operation of their own work for the one that is open on the main thread: a guess");
   command.add_flag("--uses", arguments->recorded.records_uses,
                    "record when libtorch's operators, and a program that calls mark_use, use each block: for memprof what-if");
   command.add_flag("--stacks{sampled}", arguments->recorded.stacks,

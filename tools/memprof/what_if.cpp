@@ -38,6 +38,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <utility>
 #include <vector>
 
 namespace memprof_tool {
@@ -162,8 +163,13 @@ memprof::what_if_change change_of(const what_if_arguments& arguments, const memp
   for (const std::string& category : arguments.categories)
     change.without_categories.push_back(memprof::category_from_string(category).value_or(memprof::category::other));
   for (const std::string& type : arguments.types) {
-    change.types.push_back(type_of(type));
-    check_owner(run, change.types.back().owner, arguments.file);
+    memprof::what_if_change::retyping made = type_of(type);
+    check_owner(run, made.owner, arguments.file);
+    for (const memprof::what_if_change::retyping& each : change.types) {
+      if (each.owner == made.owner && each.from == made.from && each.to != made.to)
+        memprof::detail::raise("--dtype: '" + made.owner + "' cannot be both " + each.to + " and " + made.to);
+    }
+    change.types.push_back(std::move(made));
   }
   if (!arguments.batch.empty()) change.batch = batch_of(arguments.batch);
   change.free_at_last_use = arguments.frees_at_last_use;

@@ -23,16 +23,20 @@ struct byte_unit {
 };
 
 /// SI and IEC 80000-13 units. "12G" is left out, because it is used for both.
-inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
+inline constexpr std::array<byte_unit, 14> byte_units{{{"", 1},
                                                        {"B", 1},
                                                        {"KB", 1e3},
                                                        {"MB", 1e6},
                                                        {"GB", 1e9},
                                                        {"TB", 1e12},
+                                                       {"PB", 1e15},
+                                                       {"EB", 1e18},
                                                        {"KiB", 0x1p10},
                                                        {"MiB", 0x1p20},
                                                        {"GiB", 0x1p30},
-                                                       {"TiB", 0x1p40}}};
+                                                       {"TiB", 0x1p40},
+                                                       {"PiB", 0x1p50},
+                                                       {"EiB", 0x1p60}}};
 
 [[nodiscard]] inline bool equal_but_for_case(std::string_view left, std::string_view right) noexcept {
   const auto lower = [](char letter) { return letter >= 'A' && letter <= 'Z' ? static_cast<char>(letter - 'A' + 'a') : letter; };
@@ -65,8 +69,8 @@ inline constexpr std::array<byte_unit, 10> byte_units{{{"", 1},
 
 }  // namespace detail
 
-/// Parses a size written by a person: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to TB and
-/// KiB to TiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the correct
+/// Parses a size written by a person: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to EB and
+/// KiB to EiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the correct
 /// notation.
 [[nodiscard]] inline std::int64_t parse_byte_size(std::string_view text) {
   if (const auto bytes = detail::whole_bytes(text)) return *bytes;

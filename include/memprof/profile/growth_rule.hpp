@@ -81,14 +81,19 @@ class growth_rule {
       widest = std::max(widest, rises_[index] - rises_[index - 1]);
     const bool is_at_end = found.end - found.last <= (widest == 1 ? 1 : 2 * widest);
     const std::size_t middle = found.start + (count_ - found.start) / 2;
-    const bool is_even = last_kept - kept_[middle] >= (kept_[middle] - kept_[found.start]) / 2;
+    // A queue that has been full for a quarter of the run grew half as much in the second half.
+    const std::int64_t first_half = kept_[middle] - kept_[found.start];
+    const bool is_even = last_kept - kept_[middle] >= first_half - first_half / 4;
     const bool is_often = rise_count_ - begin >= least_rises;
     const std::size_t span = found.end - found.start;
     const bool is_long = found.is_noisy ? span * 4 >= count_ * 3 && risen / 8 >= fallen : span * 8 >= count_;
     if (is_at_end && is_even && is_often && is_long && (!found.is_noisy || fallen != 0)) {
       found.kind = growth_kind::grows;
+    } else if (found.is_noisy && fallen == 0 && is_at_end && is_even && is_often && count_ >= fewest_of_noise &&
+               span * 4 >= count_) {
+      found.kind = growth_kind::unclear;  // what was emptied once, or will be from time to time
     } else if (found.is_noisy) {
-      found.kind = kind_of_noise();
+      settle(found);
     } else {
       // One rise is state that was made once; many that become smaller are a cache that is nearly full.
       const bool is_open = is_often ? is_even : rise_count_ - begin > 1;
@@ -102,6 +107,7 @@ class growth_rule {
 
  private:
   static constexpr std::size_t least_rises = 4;
+  static constexpr std::size_t fewest_of_noise = 32;  ///< parts: in fewer, numbers rise by chance
 
   /// Where the last stretch begins: behind the last gap between rises that is far wider than all gaps after it.
   [[nodiscard, gnu::cold]] std::size_t begin_of_growth() const noexcept {
@@ -115,9 +121,8 @@ class growth_rule {
   }
 
   /// What there is to say of bytes that rise and fall, but have no trend: whether most of the rise was over before the last
-  /// quarter.
-  [[nodiscard, gnu::cold]] growth_kind kind_of_noise() const noexcept {
-    constexpr std::size_t fewest = 32;
+  /// quarter, and when.
+  [[gnu::cold]] void settle(growth_stretch& found) const noexcept {
     std::int64_t low = parts_[0].least;
     std::int64_t high = low;
     for (std::size_t part = 1; part < count_; ++part) {
@@ -125,7 +130,10 @@ class growth_rule {
       high = std::max(high, parts_[part].least);
     }
     const std::int64_t settled = kept_[count_ * 3 / 4] - kept_[0];
-    return count_ >= fewest && settled >= (high - low) / 2 ? growth_kind::levels_off : growth_kind::level;
+    found.kind = count_ >= fewest_of_noise && settled >= (high - low) / 2 ? growth_kind::levels_off : growth_kind::level;
+    found.start = rises_[0] - 1;
+    found.last = rises_[0];
+    while (found.last + 1 < count_ && kept_[found.last] - kept_[0] < settled - settled / 8) ++found.last;
   }
 
   const part_bytes* parts_;
@@ -137,10 +145,10 @@ class growth_rule {
 
 /// Looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in at least
 /// four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most two of
-/// its intervals before the end, in the second half of that time by at least half as much as in the first, and to more than there
-/// ever was before. So a table that doubles when it is full grows; one that fills up, or is emptied from time to time, does not.
-/// Where the least bytes of the parts also fall, they must rise over three quarters of the run and by eight times as much as they
-/// fall, in parts or in fours of them: noise has no trend.
+/// its intervals before the end, in the second half of that time by at least three quarters as much as in the first, and to more
+/// than there ever was before (where it was once more, that is unclear). So a table that doubles when it is full grows; one that
+/// fills up, or is emptied from time to time, does not. Where the least bytes of the parts also fall, they must rise over three
+/// quarters of the run and by eight times as much as they fall, in parts or in fours of them: noise has no trend.
 ///
 /// `count`: at least one and at most 64. Bytes are at least 0.
 [[nodiscard, gnu::cold]] inline growth_stretch judge_parts(const part_bytes* parts, std::size_t count) noexcept {

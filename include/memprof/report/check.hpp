@@ -5,6 +5,8 @@
 #include <memprof/detail/saturating.hpp>
 #include <memprof/detail/vector.hpp>
 #include <memprof/ledger/live_set.hpp>
+#include <memprof/ledger/step_ends.hpp>
+#include <memprof/profile/growth_rule.hpp>
 #include <memprof/profile/operation_profile.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
@@ -14,6 +16,7 @@
 #include <memprof/report/text/text_format.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -107,6 +110,15 @@ template <class Check>
   return false;
 }
 
+/// For profiles without a memory space, whose segments nothing else looks at.
+[[nodiscard, gnu::cold]] inline bool require_segment(const profile& source, std::string_view name, check_writer& writer) {
+  vector<std::string_view> known;
+  for (const segment& each : source.segments) known.push_back(each.name);
+  if (name.empty() || std::find(known.begin(), known.end(), name) != known.end()) return true;
+  writer.fail_missing("segment", name, known);
+  return false;
+}
+
 /// Calls `visit(operation, usage)` for what the operation with that path, and those in it, did in a space.
 template <class Visit>
 [[gnu::cold]] void for_each_usage_within(const profile& source, std::string_view path, std::string_view space, Visit&& visit) {
@@ -141,6 +153,23 @@ template <class Visit>
   writer.fail_missing("segment", limit.segment, known);
 }
 
+/// The growth of a space in which no operation grows by itself, as where each step has operations of its own: judged by the same
+/// rule, which needs all steps.
+[[nodiscard, gnu::cold]] inline double growth_without_owner(const profile& source, const space_profile& space,
+                                                            const segments_of_name& name) {
+  std::array<part_bytes, step_ends::max_parts> parts;
+  std::size_t count = 0;
+  for (std::size_t index = 0; index < std::min(source.segments.size(), space.segments.size()); ++index) {
+    if (source.segments[index].name != name.name) continue;
+    if (count == parts.size()) return 0;
+    const std::int64_t live = std::max<std::int64_t>(0, space.segments[index].cumulative_current);
+    parts[count++] = {live, live};
+  }
+  if (static_cast<std::int64_t>(count) != name.count) return 0;
+  const growth_stretch trend = judge_parts(parts.data(), count);
+  return trend.kind == growth_kind::grows ? static_cast<double>(trend.bytes) / static_cast<double>(trend.end - trend.start) : 0;
+}
+
 [[gnu::cold]] inline void check_growth_of(const profile& source, const space_profile& space, std::int64_t at_most,
                                           check_writer& writer) {
   constexpr std::int64_t least_steps = 8;
@@ -151,21 +180,21 @@ template <class Visit>
     writer.fail("growth of " + what + " cannot be judged: at least eight steps are needed, each with a segment of one name");
     return;
   }
-  double per_step = 0;
   std::string who;
-  for (const owner_growth& owner : space.growing) {
-    per_step += owner.per_step;
-    if (who.empty()) who = owner.owner.empty() ? "what is outside every operation" : on_one_line(owner.owner);
+  if (!space.growing.empty()) {
+    const std::string& owner = space.growing.front().owner;
+    who = owner.empty() ? "what is outside every operation" : on_one_line(owner);
   }
-  if (who.empty() && grows(*name)) per_step = name->growth.per_step;
-  if (per_step <= static_cast<double>(at_most)) {
-    writer.pass(what + " grows by " + short_bytes(per_step) + " per step, within " + short_bytes(at_most));
+  const double per_step = who.empty() ? growth_without_owner(source, space, *name) : growth_of_owners(space);
+  const std::string rate = growth_rate(per_step) + " per step";
+  if (!who.empty() && stays_or_falls(is_constant(*name), name->growth)) {
+    writer.pass(what + " does not grow: " + who + " does, by " + rate + ", and as much or more of other memory is freed");
+  } else if (per_step <= static_cast<double>(at_most)) {
+    writer.pass(what + " grows by " + rate + ", within " + short_bytes(at_most));
   } else {
-    const std::string rate = per_step < 1 ? three_digits(per_step) + " B" : short_bytes(per_step);
-    writer.fail(what + " grows by " + rate + " per step" + (who.empty() ? "" : ", most of it by " + who) + ", over " +
-                short_bytes(at_most) + "; live after " + on_one_line(name->name) + ": first " +
-                short_and_exact_bytes(name->cumulative_current.first) + ", last " +
-                short_and_exact_bytes(name->cumulative_current.last));
+    writer.fail(what + " grows by " + rate + (who.empty() ? "" : ", most of it by " + who) + ", over " + short_bytes(at_most) +
+                "; live after " + on_one_line(name->name) + ": first " + short_and_exact_bytes(name->cumulative_current.first) +
+                ", last " + short_and_exact_bytes(name->cumulative_current.last));
   }
 }
 
@@ -192,7 +221,14 @@ template <class Visit>
 /// @endcode
 [[nodiscard, gnu::cold]] inline check_result check_peak(const profile& source, const peak_limit& limit) {
   detail::check_writer writer{source};
+  if (!limit.operation.empty() && !limit.segment.empty()) {
+    writer.fail("a limit for both segment '" + detail::on_one_line(limit.segment) + "' and operation '" +
+                detail::on_one_line(limit.operation) + "': name one of them");
+    return writer.result();
+  }
   if (!limit.operation.empty() && !detail::require_operation(source, limit.operation, writer)) return writer.result();
+  if (source.spaces.empty() && limit.space.empty() && detail::require_segment(source, limit.segment, writer))
+    writer.pass("no allocation was recorded");
   detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
     if (!limit.operation.empty()) {
       std::int64_t peak = 0;
@@ -215,6 +251,7 @@ template <class Visit>
 /// rises and falls again, or is made once in the first steps, is none.
 [[nodiscard, gnu::cold]] inline check_result check_growth(const profile& source, const growth_limit& limit = {}) {
   detail::check_writer writer{source};
+  if (source.spaces.empty() && limit.space.empty()) writer.fail("growth cannot be judged: no allocation was recorded");
   detail::for_each_checked_space(source, limit.space, writer, [&](const space_profile& space) {
     detail::check_growth_of(source, space, limit.at_most, writer);
   });

@@ -35,7 +35,7 @@ struct check_result {
 };
 
 /// At most so many bytes live at one moment: in a memory space; in the segments of a name; or, of an operation, added by any one
-/// of its invocations (`operation_usage::peak`). Name at most one of `segment` and `operation`: of both, the operation counts.
+/// of its invocations (`operation_usage::peak`). Name at most one of `segment` and `operation`: both together fail.
 struct peak_limit {
   std::string_view space = {};  ///< empty: each memory space
   std::string_view segment = {};

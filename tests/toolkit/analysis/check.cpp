@@ -376,11 +376,10 @@ TEST_CASE("check: growth per step is limited, and has an owner, from a trace as 
   }
 }
 
-TEST_CASE("check: a run without steps is told how to have some") {
-  const grown nothing = steps_that_keep(1, [](int) { return false; });
+TEST_CASE("check: a run without steps is told how to have some, however much it allocates") {
+  const grown nothing = steps_that_keep(1'000, [](int) { return true; });
   memprof::leak_report leaks = nothing.leaks;
   leaks.is_by_count = true;
-  leaks.steps = 3;
   check_request request;
   request.growth = memprof::check_limit{};
   CHECK_THROWS_MATCHES(check_run(nothing.profile, request, &leaks), memprof::error,
@@ -431,16 +430,86 @@ TEST_CASE("check: less than a byte per step is not nothing") {
   CHECK(check_run(rare.profile, request, &leaks).conditions[0].bytes == 1);
 }
 
-TEST_CASE("check: where no segment's name repeats, growth is that per part") {
-  const grown always = steps_that_keep(1000, [](int) { return true; });
-  memprof::leak_report leaks = always.leaks;
-  leaks.is_by_count = true;
-  check_request request;
-  request.growth = memprof::check_limit{};
-  const check_report of = check_run(always.profile, request, &leaks);
+TEST_CASE("check: what grows less than a byte per step is shown as it is") {
+  check_report of;
+  of.exact = true;
+  memprof::check_condition& condition = of.conditions.emplace_back();
+  condition.reason = memprof::check_reason::growth;
+  condition.space = "cpu";
+  condition.bytes = 1;
+  condition.per_step = 0.01;
+  condition.owners.push_back({"fwd", 1, 1, 1, 0.01});
   CHECK(verdict_of(of) ==
-        "check: failed: cpu grows by 256 B per part, at most 0 B are allowed: log_metrics +256 B per part, since part 1");
-  CHECK_THAT(to_text(of), ContainsSubstring("growth of cpu per part") && !ContainsSubstring("per step"));
+        "check: failed: cpu grows by 0.010 B per step, at most 0 B are allowed: fwd +0.010 B per step, since step 1");
+  CHECK_THAT(to_text(of), ContainsSubstring("failed, 0.010 B over"));
+  CHECK(to_json(of)["conditions"][0]["bytes_per_step"] == 0.01);
+}
+
+TEST_CASE("check: a queue that is full passes, from a trace as from a profile") {
+  for (const int steps : {40, 100, 2'000}) {
+    INFO(steps);
+    memprof::trace events;
+    std::deque<buffer> queue;
+    auto capture = memprof::begin_capture({.trace = &events});
+    for (int step = 0; step < steps; ++step) {
+      queue.push_back(allocated_in("enqueue", 100));
+      if (step >= steps * 3 / 4) queue.pop_front();
+      memprof::snapshot("STEP");
+    }
+    capture.end();
+    grown full{capture.profile(), {}};
+    full.leaks = find_leaks(events, full.profile);
+    for (const bool has_trace : {true, false}) CHECK(growth_checked(full, 0, has_trace).has_passed());
+  }
+}
+
+TEST_CASE("check: what grows while as much of other memory is freed passes, and is named") {
+  for (const std::size_t added : {300U, 400U}) {
+    memprof::trace events;
+    std::deque<buffer> work;
+    std::deque<buffer> results;
+    auto capture = memprof::begin_capture({.trace = &events});
+    for (int item = 0; item < 1'000; ++item) work.push_back(allocated_in("init", 300));
+    for (int step = 0; step < 100; ++step) {
+      work.pop_back();
+      results.push_back(allocated_in("consume", added));
+      memprof::snapshot("STEP");
+    }
+    capture.end();
+    grown of{capture.profile(), {}};
+    of.leaks = find_leaks(events, of.profile);
+    for (const bool has_trace : {true, false}) {
+      const check_report found = growth_checked(of, 0, has_trace);
+      CHECK(found.has_passed() == (added == 300));
+      if (added != 300) continue;
+      CHECK(verdict_of(found) == "check: passed: cpu does not grow");
+      REQUIRE(found.caveats.size() == 1);
+      CHECK(found.caveats[0] == "consume grows by 300 B per step in cpu, and as much or more of other memory is freed");
+    }
+  }
+}
+
+TEST_CASE("check: names are found as reports show them") {
+  auto capture = memprof::begin_capture();
+  (void)allocated_in("line\nbreak", 100);
+  (void)allocated_in("<b>a</b>", 100);
+  capture.end();
+  const memprof::profile of = capture.profile();
+  for (const char* const name : {"line\nbreak", "line\\nbreak", "<b>a</b>", "<b>a<\\/b>"})
+    CHECK(limited(of, check_subject::operation, name, 100).conditions.size() == 1);
+}
+
+TEST_CASE("check: a limit for a space that is not to be checked is told why") {
+  auto capture = memprof::begin_capture();
+  memprof::memory_resource device{"gpu"};
+  device.deallocate(device.allocate(10), 10);
+  (void)allocated_in("work", 100);
+  capture.end();
+  check_request request;
+  request.space = "cpu";
+  request.limits.push_back({check_subject::space, "gpu", 5});
+  CHECK_THROWS_MATCHES(check_run(capture.profile(), request), memprof::error,
+                       MessageMatches(ContainsSubstring("a limit for memory space 'gpu', and only 'cpu' is to be checked")));
 }
 
 TEST_CASE("check: a tolerance is a share or bytes") {

@@ -192,6 +192,15 @@ TEST_CASE("comparison: equal bytes of another category are not equal") {
   CHECK_THAT(to_text(of), ContainsSubstring("after equals before, but not in its categories"));
 }
 
+TEST_CASE("comparison: a real run and one without dispatch are told apart") {
+  const recorded run = record([] { const buffer one = allocated_in("one", 4'000); });
+  compared_run simulated = run.run("after");
+  simulated.mode = memprof::run_mode::no_dispatch;
+  const comparison of = compare_runs({run.run("before")}, {std::move(simulated)});
+  CHECK_THAT(to_text(of), ContainsSubstring("the runs' modes differ: before normal, after no_dispatch"));
+  CHECK_THAT(to_text(compare_runs({run.run("before")}, {run.run("after")})), !ContainsSubstring("modes"));
+}
+
 TEST_CASE("comparison: other memory spaces whose peaks differ are named") {
   const auto program = [](std::size_t on_device) {
     return record([&] {

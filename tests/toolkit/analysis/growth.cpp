@@ -4,6 +4,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <limits>
 #include <random>
@@ -128,6 +129,50 @@ TEST_CASE("growth: what is emptied from time to time is level, wherever the run 
       CHECK(kind_of(steps, [&](std::int64_t step) { return step % period * 1'000; }) != growth_kind::grows);
     }
   }
+}
+
+TEST_CASE("growth: what was emptied once and grows again is unclear") {
+  for (const std::int64_t at : {700, 900, 1'000, 1'200})
+    CHECK(kind_of(2'000, [&](std::int64_t step) { return (step < at ? step : step - at) * 100; }) != growth_kind::levels_off);
+  CHECK(kind_of(2'000, [&](std::int64_t step) { return step % 1'000 * 100; }) == growth_kind::unclear);
+}
+
+TEST_CASE("growth: a queue of blocks of random sizes that is full for a quarter of the run does not grow") {
+  for (unsigned seed = 0; seed < 100; ++seed) {
+    std::mt19937 random{seed};
+    std::deque<std::int64_t> queue;
+    std::int64_t bytes = 0;
+    INFO(seed);
+    CHECK(kind_of(2'000, [&](std::int64_t step) {
+            queue.push_back(static_cast<std::int64_t>(random() % 1'000));
+            bytes += queue.back();
+            if (step >= 1'500) {
+              bytes -= queue.front();
+              queue.pop_front();
+            }
+            return bytes;
+          }) != growth_kind::grows);
+  }
+}
+
+TEST_CASE("growth: a queue that filled up at the begin levelled off there, whatever it holds later") {
+  std::mt19937 random{1};
+  std::deque<std::int64_t> queue;
+  std::int64_t bytes = 0;
+  growth_series series{2'000};
+  for (std::int64_t step = 0; step < 2'000; ++step) {
+    queue.push_back(static_cast<std::int64_t>(random() % 1'000));
+    bytes += queue.back();
+    if (step >= 150) {
+      bytes -= queue.front();
+      queue.pop_front();
+    }
+    series.add(bytes, step + 1);
+  }
+  const memprof::growth found = series.judge();
+  CHECK(found.kind == growth_kind::levels_off);
+  CHECK(found.since_step == 0);
+  CHECK(found.until_step < 200);
 }
 
 TEST_CASE("growth: a leak below what comes and goes is found") {

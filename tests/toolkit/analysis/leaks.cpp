@@ -386,7 +386,13 @@ TEST_CASE("leaks: of a trace of limited size, the steps that it lacks are counte
   const leak_report found = find_leaks(memprof::trace_file{file.get(), path}, whole);
   CHECK(found.missing_steps > 0);
   CHECK(found.steps + found.missing_steps == 20'000);
-  CHECK_THAT(to_text(found, 1), ContainsSubstring("The trace lacks the "));
+  CHECK_THAT(to_text(found, 1), ContainsSubstring("The trace lacks the ") && ContainsSubstring(" or before"));
+  // Steps count from the first of the run, and what is live includes what was allocated before.
+  REQUIRE(found.growing.size() == 1);
+  CHECK(found.growing[0].trend.since_step == found.missing_steps);
+  CHECK(found.growing[0].newest_step == 19'999);
+  REQUIRE(found.spaces.size() == 1);
+  CHECK(found.spaces[0].last == 20'000 * 32);
 }
 
 TEST_CASE("leaks: a run that is not exact says so") {
@@ -404,6 +410,48 @@ TEST_CASE("leaks: a run that is not exact says so") {
   CHECK(to_json(found)["exact"] == false);
 }
 
+TEST_CASE("leaks: where what grows is made up for, the space does not grow, and nothing is foretold") {
+  std::list<buffer> work;
+  std::list<buffer> results;
+  const leak_report found = leaks_of([&] {
+    for (int item = 0; item < 1'000; ++item) work.push_back(allocated_in("init", 300));
+    for (int step = 0; step < 100; ++step) {
+      work.pop_back();
+      results.push_back(allocated_in("consume", 100));
+      memprof::snapshot("STEP");
+    }
+  });
+  REQUIRE(found.spaces.size() == 1);
+  CHECK(found.spaces[0].is_made_up_for);
+  CHECK_THAT(to_text(found, 100),
+             ContainsSubstring("consume grows by 100 B per step in cpu, since step 1, which as a whole does not") &&
+                 !ContainsSubstring("more steps"));
+}
+
+TEST_CASE("leaks: where each step has an operation of its own, the space grows") {
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 200; ++step) {
+      kept.push_back(allocated_in("step " + std::to_string(step), 100));
+      memprof::snapshot("STEP");
+    }
+  });
+  REQUIRE(found.growing.size() == 1);
+  CHECK(found.growing[0].operation == memprof::many_operations);
+  CHECK(found.growing[0].trend.per_step == 100);
+}
+
+TEST_CASE("leaks: steps in a long run are known to within a part of it, which is said") {
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 1'000; ++step) {
+      if (step >= 700) kept.push_back(allocated_in("late", 100));
+      memprof::snapshot("STEP");
+    }
+  });
+  CHECK_THAT(to_text(found, 1), ContainsSubstring(", since about step 6") && ContainsSubstring("since about step  "));
+}
+
 TEST_CASE("leaks: without steps, the run is divided by its allocations") {
   std::list<buffer> kept;
   const leak_report found = leaks_of([&] {
@@ -412,6 +460,12 @@ TEST_CASE("leaks: without steps, the run is divided by its allocations") {
       kept.push_back(allocated_in("leak", 10));
     }
   });
+  for (const int count : {300, 511, 1'000}) {
+    const leak_report few = leaks_of([&] {
+      for (int round = 0; round < count; ++round) (void)allocated_in("work", 10);
+    });
+    CHECK(few.steps <= 256);
+  }
   CHECK(found.is_by_count);
   CHECK(found.steps == 256);
   REQUIRE(found.growing.size() == 1);

@@ -203,6 +203,22 @@ TEST_CASE("what if: an owner is found as summaries write it, too: with a backsla
   CHECK(of.profile.operations[0].path == "a\\/b\\\\c");
   CHECK(peak_without("a\\/b\\\\c") == 10);
   CHECK(peak_without("a/b\\c") == 10);
+  const recorded broken = record([] {
+    const buffer kept = allocated_in("line\nbreak", 100);
+    const buffer other = allocated_in("d", 10);
+  });
+  CHECK(what_if(broken.history, {.without = {"line\\nbreak"}}).after.bytes == 10);
+}
+
+TEST_CASE("what if: layers that differ in a number have one name, and one without others keeps its own") {
+  const recorded of = record([] {
+    const buffer first = allocated_in("h.0", 100);
+    const buffer second = allocated_in("h.1", 200);
+    const buffer alone = allocated_in("alert(1)", 10);
+  });
+  std::map<std::string, std::int64_t> before;
+  for (const memprof::what_if_owner& each : what_if(of.history, {.without = {"h.0"}}).owners) before[each.owner] = each.before;
+  CHECK(before == std::map<std::string, std::int64_t>{{"h.*", 300}, {"alert(1)", 10}});
 }
 
 TEST_CASE("what if: owners are paths with all below them, or globs; one that is not there is refused") {

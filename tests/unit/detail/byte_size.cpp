@@ -25,6 +25,9 @@ TEST_CASE("byte size: units with a B count in thousands, those with iB in 1024")
   CHECK(parse_byte_size("7MiB") == 7'340'032);
   CHECK(parse_byte_size("2TB") == 2'000'000'000'000);
   CHECK(parse_byte_size("2TiB") == 2'199'023'255'552);
+  CHECK(parse_byte_size("1PiB") == std::int64_t{1} << 50);
+  CHECK(parse_byte_size("7.5EiB") == std::int64_t{15} << 59);
+  CHECK(parse_byte_size("2EB") == 2'000'000'000'000'000'000);
 }
 
 TEST_CASE("byte size: fractions and exponents are as in analyze_memory.py, rounded to the nearest byte") {

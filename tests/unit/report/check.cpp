@@ -144,6 +144,59 @@ TEST_CASE("check: growth per step is a clear trend, over eight steps or more") {
   CHECK_THAT(short_run.message, ContainsSubstring("cannot be judged: at least eight steps are needed"));
 }
 
+TEST_CASE("check: what grows while as much of other memory is freed is no growth of the space, and is named") {
+  for (const std::size_t added : {100U, 300U, 500U}) {
+    std::vector<buffer> work;
+    std::vector<buffer> results;
+    const memprof::profile of = steps(100, [&](int step) {
+      while (step == 0 && work.size() < 1000) work.push_back(allocated_in("init", 300));
+      work.pop_back();
+      results.push_back(allocated_in("consume", added));
+    });
+    const check_result found = check_growth(of);
+    CHECK(static_cast<bool>(found) == (added <= 300));
+    CHECK_THAT(found.message, ContainsSubstring(added <= 300 ? "cpu does not grow: consume does, by " : "most of it by consume"));
+  }
+}
+
+TEST_CASE("check: a queue that is full does not grow, nor does a slope without an owner in a long run") {
+  for (const int count : {60, 100, 2000}) {
+    std::list<buffer> queue;
+    const memprof::profile of = steps(count, [&](int step) {
+      queue.push_back(allocated_in("enqueue", 100));
+      if (step >= count * 3 / 4) queue.pop_front();
+    });
+    INFO(count << " steps");
+    CHECK(check_growth(of).passed);
+  }
+}
+
+TEST_CASE("check: where each step has an operation of its own, the space grows") {
+  std::list<buffer> kept;
+  const memprof::profile of = steps(50, [&](int step) { kept.push_back(allocated_in("step " + std::to_string(step), 100)); });
+  CHECK(of.space("cpu").growing.empty());
+  CHECK_THAT(check_growth(of).message, ContainsSubstring("cpu grows by 100 B per step, over 0 B"));
+  CHECK_FALSE(check_growth(of));
+}
+
+TEST_CASE("check: a segment and an operation in one limit fail, whatever they are") {
+  const check_result found = check_peak(training(), {.segment = "FORWRAD", .operation = "model", .at_most = 1_GiB});
+  CHECK_FALSE(found);
+  CHECK(found.message == "a limit for both segment 'FORWRAD' and operation 'model': name one of them");
+}
+
+TEST_CASE("check: where nothing was recorded, names are still required, and growth cannot be judged") {
+  const memprof::profile nothing = steps(10, [](int) {});
+  REQUIRE(nothing.spaces.empty());
+  CHECK(check_peak(nothing, {.at_most = 0}).passed);
+  CHECK(check_peak(nothing, {.at_most = 0}).message == "no allocation was recorded");
+  CHECK(check_peak(nothing, {.segment = "STEP"}).passed);
+  CHECK_FALSE(check_peak(nothing, {.segment = "STPE"}));
+  CHECK(check_peak(nothing, {.segment = "STPE"}).message == "there is no segment 'STPE'; the nearest is 'STEP'");
+  CHECK_FALSE(check_growth(nothing));
+  CHECK(check_growth(nothing).message == "growth cannot be judged: no allocation was recorded");
+}
+
 TEST_CASE("check: a profile that is not exact says so") {
   memprof::profile of = training();
   of.exact = false;

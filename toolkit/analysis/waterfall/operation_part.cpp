@@ -34,6 +34,15 @@ bool matches_glob(std::string_view glob, std::string_view name) {
   return glob.substr(at).find_first_not_of('*') == std::string_view::npos;
 }
 
+std::string without_escapes(std::string_view path) {
+  std::string plain;
+  for (std::size_t index = 0; index < path.size(); ++index) {
+    const bool is_escape = path[index] == '\\' && index + 1 < path.size() && (path[index + 1] == '/' || path[index + 1] == '\\');
+    plain += path[is_escape ? ++index : index];
+  }
+  return plain;
+}
+
 bool matches_path(std::string_view pattern, const std::vector<std::string>& names, std::size_t first) {
   const std::size_t slash = pattern.find('/');
   const std::string_view glob = pattern.substr(0, slash);

@@ -52,6 +52,9 @@ namespace detail {
 /// Whether the names from `first` on match a pattern.
 [[nodiscard]] bool matches_path(std::string_view pattern, const std::vector<std::string>& names, std::size_t first = 0);
 
+/// A path as profiles and summaries write it (`append_operation`), without the backslashes before those of its names.
+[[nodiscard]] std::string without_escapes(std::string_view path);
+
 /// A name with its numbers replaced by '*', so that layers that differ only in a number look alike: "h.11/attn" is "h.*/attn".
 /// Digits after a letter belong to the name.
 [[nodiscard]] std::string with_folded_layers(std::string_view name);

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/block_history.hpp>
 #include <memprof/toolkit/analysis/caching_allocator.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,16 +52,6 @@ std::vector<std::string> split_path(std::string_view path) {
     if (slash == std::string_view::npos) return names;
     path.remove_prefix(slash + 1);
   }
-}
-
-/// A path as profiles and summaries write it (`append_operation`), without the backslashes before those of its names.
-std::string without_escapes(std::string_view path) {
-  std::string plain;
-  for (std::size_t index = 0; index < path.size(); ++index) {
-    const bool is_escape = path[index] == '\\' && index + 1 < path.size() && (path[index + 1] == '/' || path[index + 1] == '\\');
-    plain += path[is_escape ? ++index : index];
-  }
-  return plain;
 }
 
 std::string joined(const std::vector<std::string>& names) {
@@ -113,22 +106,34 @@ std::vector<bool> operations_of(const block_history& run, std::string_view owner
     found[0] = true;
     return found;
   }
-  const auto find = [&](const std::string& pattern) {
+  const auto find = [&](const std::string& pattern, bool as_shown) {
     bool is_there = false;
     for (std::uint32_t operation = 1; operation < run.operations.size(); ++operation) {
-      const std::vector<std::string> names = split_path(joined(run.path(operation)));
+      const std::string path = joined(run.path(operation));
+      const std::vector<std::string> names = split_path(as_shown ? on_one_line(path) : path);
       found[operation] = found[run.operations[operation].parent] || matches_path(pattern, names);
       is_there = is_there || found[operation];
     }
     return is_there;
   };
   const std::string pattern = std::string{owner} + "/**";
-  if (!find(pattern) && !find(without_escapes(pattern))) raise("no operation '" + std::string{owner} + "' in this run");
+  if (!find(pattern, false) && !find(without_escapes(pattern), false) && !find(pattern, true))
+    raise("no operation '" + std::string{owner} + "' in this run");
   return found;
 }
 
-std::string owner_name(const block_history& run, std::uint32_t operation) {
-  return with_folded_layers(place_of(run.path(operation), category::other).operation);
+std::vector<std::string> owner_labels(const block_history& run) {
+  std::vector<std::string> names;
+  std::map<std::string, std::set<std::string>> layers;
+  for (std::uint32_t operation = 0; operation < run.operations.size(); ++operation) {
+    names.push_back(place_of(run.path(operation), category::other).operation);
+    layers[with_folded_layers(names.back())].insert(names.back());
+  }
+  for (std::string& name : names) {
+    const auto found = layers.find(with_folded_layers(name));
+    if (found->second.size() > 1) name = found->first;
+  }
+  return names;
 }
 
 std::int64_t reserved_by(const scenario& of, const std::vector<lifetime>& lifetimes) {

@@ -68,8 +68,8 @@ struct found_peak {
 /// For each operation, whether an owner's name matches it or one around it. Throws `memprof::error` if it matches none.
 [[nodiscard]] std::vector<bool> operations_of(const block_history& run, std::string_view owner);
 
-/// The name by which an operation is shown.
-[[nodiscard]] std::string owner_name(const block_history& run, std::uint32_t operation);
+/// The names by which the operations are shown: layers that differ in a number have one, unless there is only one of them.
+[[nodiscard]] std::vector<std::string> owner_labels(const block_history& run);
 
 /// Whether blocks of a category are kept by a training step for itself, and can so be made again: not its state or its inputs.
 [[nodiscard]] constexpr bool is_intermediate(category kind) noexcept {

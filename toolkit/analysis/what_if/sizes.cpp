@@ -116,7 +116,7 @@ std::vector<std::int64_t> sizes_in(const block_history& other, const block_histo
   std::vector<std::int64_t> result;
   const auto refuse = [&](std::uint32_t operation) {
     raise("the two runs are not the same program with another batch: they differ in the number of blocks that " +
-          owner_name(run, operation) + " allocates");
+          owner_labels(run)[operation] + " allocates");
   };
   for (const history_block& block : run.blocks) {
     const std::uint32_t operation = same[block.operation];

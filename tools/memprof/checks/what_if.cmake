@@ -1,8 +1,9 @@
 # Two runs of nano_gpt that differ in the batch: what they are without an owner, with the other's batch, and what is refused.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
+# train(<batch> <file> [<option>...])
 function(train batch file)
-  execute_process(COMMAND ${EXAMPLE} --layers 2 --d-model 32 --heads 2 --seq-len 16 --steps 2 --batch-size ${batch}
+  execute_process(COMMAND ${EXAMPLE} --layers 2 --d-model 32 --heads 2 --seq-len 16 --steps 2 --batch-size ${batch} ${ARGN}
       --trace-file ${file}.memtrace --json ${file}.json
     WORKING_DIRECTORY ${SCRATCH} COMMAND_ERROR_IS_FATAL ANY OUTPUT_VARIABLE output ERROR_QUIET)
   set(output "${output}" PARENT_SCOPE)
@@ -41,6 +42,16 @@ endif()
 
 run(0 run.memtrace --recompute forward/block --dtype adamw=fp32:bf16 --offload adamw --without "forward/b*k/mlp" --all)
 expect("${output}" "that are computed twice" "are copied out")
+train(4 late --free-late --record-uses)
+train(4 early)
+run(0 late.memtrace --free-at-last-use --json)
+string(JSON answer GET "${output}" after bytes)
+run(0 early.memtrace --without adamw --json)
+string(JSON really GET "${output}" before bytes)
+math(EXPR difference "100 * (${answer} - ${really}) / ${really}")
+if(NOT difference EQUAL 0)
+  message(FATAL_ERROR "freed at the last use, the peak is ${answer}, not ${really}")
+endif()
 run(0 run.memtrace --rank)
 expect("${output}" "Without" "saved" "adamw")
 run(0 run.memtrace --target 1GiB)
@@ -53,7 +64,9 @@ expect_one_line("${errors}" "no operation 'atention' in 'run.memtrace'; the near
 run(2 run.memtrace --recompute attention)
 expect_one_line("${errors}" "no operation 'attention' in 'run.memtrace'; the nearest is 'forward/block/attention'")
 run(2 run.memtrace --free-at-last-use)
-expect_one_line("${errors}" "--free-at-last-use: a trace has .* no event for its uses")
+expect_one_line("${errors}" "--free-at-last-use: 'run.memtrace' has no use of a block of cpu.*MEMPROF_USES=1")
+run(2 run.memtrace --dtype adamw=fp32:bf16 --dtype adamw=fp32:fp16)
+expect_one_line("${errors}" "--dtype: 'adamw' cannot be both bf16 and fp16")
 run(2 run.memtrace --batch 2)
 expect_one_line("${errors}" "--batch: '2' is not xN, a factor, or FROM:TO")
 run(2 run.memtrace --batch x2)

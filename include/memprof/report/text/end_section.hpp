@@ -44,6 +44,12 @@ inline constexpr double clear_trend = 0.9;
   return !is_constant(name) && name.growth.r_squared >= clear_trend && name.growth.per_step > 0;
 }
 
+/// Whether what grows in a space is made up for by what shrinks: live bytes stay or fall, clearly.
+[[nodiscard, gnu::cold]] inline bool stays_or_falls(bool stays, const linear_fit& line) {
+  constexpr double hardly_noise = 0.5;
+  return stays || (line.per_step < 0 && line.r_squared >= hardly_noise);
+}
+
 /// What all growing owners of a space add in a step.
 [[nodiscard, gnu::cold]] inline double growth_of_owners(const space_profile& space) {
   double sum = 0;
