@@ -81,10 +81,14 @@ class growth_rule {
       widest = std::max(widest, rises_[index] - rises_[index - 1]);
     const bool is_at_end = found.end - found.last <= (widest == 1 ? 1 : 2 * widest);
     const std::size_t middle = found.start + (count_ - found.start) / 2;
-    // A queue that has been full for a quarter of the run grew half as much in the second half.
+    const std::size_t rises = rise_count_ - begin;
+    const bool is_often = rises >= least_rises;
+    // A queue that has been full for a quarter of the run grew half as much in the second half; so may what is rare, where one
+    // rise more or less decides.
     const std::int64_t first_half = kept_[middle] - kept_[found.start];
-    const bool is_even = last_kept - kept_[middle] >= first_half - first_half / 4;
-    const bool is_often = rise_count_ - begin >= least_rises;
+    const std::int64_t second_half = last_kept - kept_[middle];
+    const std::int64_t one_rise = found.bytes / static_cast<std::int64_t>(rises);
+    const bool is_even = second_half >= first_half / 2 && second_half >= first_half - first_half / 4 - one_rise;
     const std::size_t span = found.end - found.start;
     const bool is_long = found.is_noisy ? span * 4 >= count_ * 3 && risen / 8 >= fallen : span * 8 >= count_;
     if (is_at_end && is_even && is_often && is_long && (!found.is_noisy || fallen != 0)) {
@@ -96,7 +100,7 @@ class growth_rule {
       settle(found);
     } else {
       // One rise is state that was made once; many that become smaller are a cache that is nearly full.
-      const bool is_open = is_often ? is_even : rise_count_ - begin > 1;
+      const bool is_open = is_often ? is_even : rises > 1;
       found.kind = !is_at_end        ? growth_kind::levels_off
                    : is_open         ? growth_kind::unclear
                    : rise_count_ > 1 ? growth_kind::levels_off
@@ -145,10 +149,11 @@ class growth_rule {
 
 /// Looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in at least
 /// four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most two of
-/// its intervals before the end, in the second half of that time by at least three quarters as much as in the first, and to more
-/// than there ever was before (where it was once more, that is unclear). So a table that doubles when it is full grows; one that
-/// fills up, or is emptied from time to time, does not. Where the least bytes of the parts also fall, they must rise over three
-/// quarters of the run and by eight times as much as they fall, in parts or in fours of them: noise has no trend.
+/// its intervals before the end, in the second half of that time by at least three quarters as much as in the first, or half as
+/// much if it is but one rise less, and to more than there ever was before (where it was once more, that is unclear). So a table
+/// that doubles when it is full grows; one that fills up, or is emptied from time to time, does not. Where the least bytes of the
+/// parts also fall, they must rise over three quarters of the run and by eight times as much as they fall, in parts or in fours
+/// of them: noise has no trend.
 ///
 /// `count`: at least one and at most 64. Bytes are at least 0.
 [[nodiscard, gnu::cold]] inline growth_stretch judge_parts(const part_bytes* parts, std::size_t count) noexcept {

@@ -66,7 +66,7 @@ inline void record_input_uses(torch_thread&, const at::RecordFunction&, std::uin
 inline void record_output_uses(torch_thread& self, const at::RecordFunction& function, std::uint32_t position) noexcept {
   if (self.using_operator != position || !event_sink{}.records_uses()) return;
   const std::vector<c10::IValue>& outputs = function.outputs();
-  record_uses({outputs.data(), outputs.size()}, false);
+  record_uses(c10::ArrayRef<const c10::IValue>(outputs.data(), outputs.size()), false);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
