@@ -163,7 +163,9 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
   section.table.alignment = "l";
   if (has_spaces) titles += "\tspace";
   if (has_spaces) section.table.alignment += 'l';
-  const std::string at = is_about(of) ? "about " + step : step;
+  const auto is_later = [&](const growing_owner& owner) { return owner.trend.since_step != of.missing_steps; };
+  const bool is_vague = is_about(of) && (!are_growing || std::any_of(owners.begin(), owners.end(), is_later));
+  const std::string at = is_vague ? "about " + step : step;
   titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + at : "\tlast\tblocks\tfrom " + at + "\tto " + at;
   section.table.alignment += "rrrr";
   if (are_growing && has_ages) titles += "\toldest, " + step + "\tnewest, " + step;
