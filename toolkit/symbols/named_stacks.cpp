@@ -9,6 +9,9 @@
 #include <array>
 #include <cstddef>
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -78,6 +81,13 @@ std::string named_stacks::caller(label stack) {
   // What called it does not matter, and most of a stack's names are never looked for.
   if (is_new) found->second = caller_of(calls_until(stack, [](const source_frame& call) { return !is_of_library(call); }));
   return found->second;
+}
+
+std::function<std::vector<std::string>(name_view names, label stack)> calls_by_name() {
+  return [named = std::make_shared<std::optional<named_stacks>>()](name_view names, label stack) {
+    if (!named->has_value()) named->emplace(names);
+    return (*named)->texts(stack);
+  };
 }
 
 template <class IsLast>

@@ -6,6 +6,7 @@
 #include <memprof/trace/label.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <unordered_map>
@@ -44,5 +45,8 @@ class named_stacks {
   std::map<std::pair<label, std::uint64_t>, std::vector<source_frame>> known_calls_;
   std::unordered_map<label, std::string> known_callers_;
 };
+
+/// `named_stacks::texts` as a function, of the names that it is first called with. Nothing is looked up before.
+[[nodiscard]] std::function<std::vector<std::string>(name_view names, label stack)> calls_by_name();
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -34,7 +34,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <map>
-#include <memory>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -84,11 +83,7 @@ class format_writer {
   /// Names the calls of a trace with stacks.
   [[nodiscard]] memprof::frames_of_stack frames() const {
     if (!memprof::recorded_stacks_of(input_.profile())) return {};
-    const auto named = std::make_shared<std::unique_ptr<memprof::named_stacks>>();
-    return [named](const memprof::detail::label_table& names, memprof::label stack) {
-      if (*named == nullptr) *named = std::make_unique<memprof::named_stacks>(names);
-      return (*named)->texts(stack);
-    };
+    return memprof::calls_by_name();
   }
   [[nodiscard]] memprof::stack_table stacks(bool by_category) const {
     if (input_.has_events()) return memprof::stack_table_of(input_.events(), by_category, false, frames());
