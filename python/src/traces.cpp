@@ -20,6 +20,7 @@
 #include <memprof/toolkit/analysis/memory_fit.hpp>
 #include <memprof/toolkit/analysis/memory_fit_text.hpp>
 #include <memprof/toolkit/page/html.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <cstdint>
@@ -73,7 +74,8 @@ decltype(auto) with_view(const recorded_trace& self, Use&& use) {
 }
 
 void write_html(const recorded_trace& self, const path_argument& path, const std::string& title) {
-  const memprof::html_options options{.title = title};
+  memprof::html_options options{.title = title};
+  options.calls_of_stack = memprof::calls_by_name();
   const auto note_damage = [](const memprof::trace_file_status& status, bool, memprof::html_options& page) {
     if (!status.damage.empty()) page.notes.push_back(status.damage + "; everything before that was read");
   };

@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/trace/label.hpp>
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +17,9 @@ struct html_options {
   std::vector<std::string> notes;  ///< sentences that readers of the numbers must know
   /// The bytes as a gzip member, as made by zlib; null: they are stored, in a page about three times as large.
   std::string (*gzip)(std::string_view) = nullptr;
+  /// The calls of a stack by name, outermost first, for the flame graph of a trace with stacks; null: it is left out. The
+  /// toolkit's is `calls_by_name()` of <memprof/toolkit/symbols/named_stacks.hpp>.
+  std::function<std::vector<std::string>(name_view names, label stack)> calls_of_stack = nullptr;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

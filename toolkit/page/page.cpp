@@ -15,6 +15,7 @@
 #include <memprof/toolkit/page/page_frames.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>
 #include <memprof/toolkit/page/page_profile.hpp>
+#include <memprof/toolkit/page/page_stacks.hpp>
 #include <memprof/toolkit/page/page_template.hpp>
 #include <memprof/toolkit/page/run_frames.hpp>
 #include <memprof/toolkit/page/run_survey.hpp>
@@ -25,6 +26,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -91,7 +93,8 @@ page_data data_for_page(const trace_source_view& source, const html_options& opt
 
   page_data data{run_for_page(of, segments, options), {}};
   const std::size_t max_bytes = std::size_t{options.gzip == nullptr ? 2U : 8U} << 20U;
-  page_tables tables = tables_of({*survey, spaces, owners, frames, filling}, max_bytes);
+  const std::optional<page_stacks> stacks = stacks_for_page(source, of, *survey, options);
+  page_tables tables = tables_of({*survey, spaces, owners, frames, filling, stacks}, max_bytes);
   data.run["detail"] = std::move(tables.detail);
   data.columns = std::move(tables.columns);
   return data;

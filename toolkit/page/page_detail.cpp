@@ -5,10 +5,13 @@
 #include <memprof/toolkit/page/page_detail.hpp>
 #include <memprof/toolkit/page/page_frame.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>
+#include <memprof/toolkit/page/page_stacks.hpp>
 #include <memprof/toolkit/page/run_frames.hpp>
 #include <memprof/toolkit/page/run_survey.hpp>
+#include <memprof/toolkit/page/stack_tree.hpp>
 #include <memprof/toolkit/page/step_survey.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/varint.hpp>
 
@@ -118,6 +121,7 @@ class page_detail_writer {
     choose_patterns();
     add_steps(columns);
     add_segments(columns);
+    add_stacks(columns);
     for (const page_frame& frame : source_.frames) {
       if (!frames.empty() && columns.bytes().size() >= max_bytes) break;
       add_frame(columns, frame, frames.size());
@@ -130,6 +134,7 @@ class page_detail_writer {
             {"regions", regions()},
             {"patterns", patterns()},
             {"frames", frames},
+            {"stacks", stacks()},
             {"tables", columns.tables()}};
   }
 
@@ -243,6 +248,55 @@ class page_detail_writer {
     columns.begin_table("segments", 0, -1, rows.size());
     columns.delta("begin_event", [&](std::size_t row) { return rows[row].first; });
     columns.delta("end_event", [&](std::size_t row) { return rows[row].second; });
+  }
+
+  // --- stacks -------------------------------------------------------------------------------------------------------
+
+  [[nodiscard]] std::int64_t space_of_stacks() const {
+    return std::find(source_.spaces.begin(), source_.spaces.end(), cpu_space) - source_.spaces.begin();
+  }
+
+  [[nodiscard]] json stacks() const {
+    if (!source_.stacks) return nullptr;
+    const heap_stacks& recorded = source_.stacks->recorded;
+    return {{"space", space_of_stacks()},
+            {"from_bytes", recorded.from_bytes},
+            {"sample_bytes", recorded.sample_bytes},
+            {"missing_blocks", recorded.missing_blocks},
+            {"variance_unit", source_.stacks->variance_unit},
+            {"left_out", source_.stacks->left_out}};
+  }
+
+  void add_stacks(page_columns& columns) {
+    if (!source_.stacks) return;
+    const page_stacks& of = *source_.stacks;
+    const std::int64_t space = space_of_stacks();
+    const bool is_sample = of.recorded.sample_bytes > 0;
+    std::vector<std::size_t> names;
+    for (const stack_node& node : of.nodes) names.push_back(strings_.index_of(node.name));
+    columns.begin_table("stack_nodes", 0, space, of.nodes.size());
+    columns.plain("parent", [&](std::size_t row) { return of.nodes[row].parent; });
+    columns.plain("kind", [&](std::size_t row) { return of.nodes[row].kind; });
+    columns.plain("name", [&](std::size_t row) { return names[row]; });
+    columns.delta("bytes", [&](std::size_t row) { return of.allocated[row].bytes; });
+    columns.delta("blocks", [&](std::size_t row) { return of.allocated[row].blocks; });
+    if (is_sample) {
+      columns.delta("weight", [&](std::size_t row) { return of.allocated[row].weight; });
+      columns.delta("sampled", [&](std::size_t row) { return of.allocated[row].sampled; });
+      columns.delta("variance", [&](std::size_t row) { return of.allocated[row].variance; });
+    }
+    columns.begin_table("stack_moments", 0, space, of.buckets.size());
+    columns.delta("begin_event", [&](std::size_t row) { return of.buckets[row].begin.event; });
+    columns.delta("begin_ns", [&](std::size_t row) { return to_ns(of.buckets[row].begin); });
+    columns.delta("event", [&](std::size_t row) { return of.buckets[row].at.event; });
+    columns.delta("time_ns", [&](std::size_t row) { return to_ns(of.buckets[row].at); });
+    columns.delta("total", [&](std::size_t row) { return of.buckets[row].total; });
+    columns.begin_table("stack_parts", 0, space, of.parts.size());
+    columns.delta("bucket", [&](std::size_t row) { return of.parts[row].bucket; });
+    columns.plain("node", [&](std::size_t row) { return of.parts[row].node; });
+    if (is_sample) columns.plain("column", [&](std::size_t row) { return of.parts[row].of; });
+    columns.delta("bytes", [&](std::size_t row) { return of.parts[row].bytes; });
+    columns.delta("blocks", [&](std::size_t row) { return of.parts[row].blocks; });
   }
 
   // --- frames -------------------------------------------------------------------------------------------------------

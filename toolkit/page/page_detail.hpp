@@ -3,11 +3,13 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/toolkit/page/page_frame.hpp>
 #include <memprof/toolkit/page/page_owners.hpp>
+#include <memprof/toolkit/page/page_stacks.hpp>
 #include <memprof/toolkit/page/run_frames.hpp>
 #include <memprof/toolkit/page/run_survey.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,6 +25,7 @@ struct page_detail {
   const page_owners& owners;
   const std::vector<page_frame>& frames;
   const run_frames& found;
+  const std::optional<page_stacks>& stacks;
 };
 
 /// The contents as a page has them.

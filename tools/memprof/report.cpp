@@ -12,6 +12,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/page/html.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -48,6 +49,7 @@ struct report_arguments {
   options.title = arguments.title;
   options.source = std::filesystem::path{arguments.file}.filename().string();
   options.gzip = gzip;
+  options.calls_of_stack = memprof::calls_by_name();
   if (memprof::is_session(file.get())) {
     growing_trace events;
     const std::string complaint = read_session(file.get(), arguments.file, events);

@@ -18,6 +18,7 @@
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/page/html.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <unistd.h>
@@ -111,6 +112,7 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
   options.source = program;
   options.title = title;
   options.gzip = gzip;
+  options.calls_of_stack = memprof::calls_by_name();
   const auto no_note = [](const memprof::trace_file_status&, bool, memprof::html_options&) {};
   (void)memprof::write_html_of_trace_file(file.get(), trace, page, options, no_note);
 }
