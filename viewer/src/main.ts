@@ -2,7 +2,7 @@ import { startComparison } from './comparison';
 import { Data, readPage } from './data/decode';
 import { Model } from './data/model';
 import type { Step } from './data/steps';
-import { copy, h, swatch } from './dom';
+import { copy, h, setText, swatch } from './dom';
 import { bytes, categoryName, count, exactBytes, number, percent, shortened, shown, time } from './format';
 import { longestLabel, OperationColours, stackOf } from './groups';
 import { helpDialog, installKeys } from './keys';
@@ -24,6 +24,7 @@ import { operationsView } from './views/operations';
 import { Overview } from './views/overview';
 import { blocksInRange, invocationsInRange } from './views/ranges';
 import { SegmentsView } from './views/segments';
+import { StacksView } from './views/stacks';
 import { TimelineChart } from './views/timeline';
 import { startWaterfall } from './waterfall';
 
@@ -38,7 +39,7 @@ function start(model: Model): void {
 
   const sections: [id: string, title: string, content: () => HTMLElement][] = [['answers', 'Answers', () => answersView(model, store)]];
   if (model.spaces.length > 0) {
-    sections.push(['timeline', 'Timeline', () => timelineSection(model, store, colours)], ['live', 'Live', () => titled('live', 'What was live at the selected moment', new LiveView(model, store, colours).element)]);
+    sections.push(['timeline', 'Timeline', () => timelineSection(model, store, colours)], ['live', 'Live', () => liveSection(model, store, colours)]);
     sections.push(['lanes', 'Lanes', () => lanesSection(model, store, colours)]);
     if (model.detail) sections.push(['blocks', 'Blocks', () => blocksSection(model, store, colours)]);
     sections.push(
@@ -217,6 +218,31 @@ function drawLegend(model: Model, store: Store, colours: OperationColours, legen
 
 function legendEntry(colour: string, name: string, short: string, value: number, total: number): HTMLElement {
   return h('div', { class: value === 0 ? 'none' : undefined, title: `${name}\n${exactBytes(value)}` }, colour ? swatch(colour) : null, h('span', { class: 'name' }, short), h('span', { class: 'number' }, value === 0 ? '\u2013' : bytes(value)), h('span', { class: 'number part' }, value === 0 ? '' : percent(value, total)));
+}
+
+/** What was live by operation or, where the recording has stacks, by the calls that asked for it. */
+function liveSection(model: Model, store: Store, colours: OperationColours): HTMLElement {
+  const live = new LiveView(model, store, colours);
+  const { stacks } = model;
+  const section = titled('live', 'What was live at the selected moment', live.element);
+  if (!stacks) return section;
+  const calls = new StacksView(stacks, store, colours);
+  let shows: 'operations' | 'calls' = 'operations';
+  const by = choice('Shown by', [['operations', 'Operations'], ['calls', 'Call stacks']], () => shows, (value) => {
+    shows = value;
+    update();
+  });
+  const bar = h('div', { class: 'toolbar' }, by.element);
+  const update = (): void => {
+    bar.hidden = store.state.space !== model.detail!.stacks!.space;
+    live.element.hidden = shows === 'calls' && !bar.hidden;
+    calls.element.hidden = !live.element.hidden;
+    setText(section.querySelector('h2')!, calls.element.hidden ? 'What was live at the selected moment' : 'The calls that asked for memory');
+  };
+  section.querySelector('h2')!.after(bar, calls.element);
+  store.on(['space'], update);
+  update();
+  return section;
 }
 
 function lanesSection(model: Model, store: Store, colours: OperationColours): HTMLElement {

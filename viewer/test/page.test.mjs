@@ -1327,3 +1327,149 @@ describe('a comparison', () => {
     }
   });
 });
+
+describe('call stacks', () => {
+  /** Peak 1,550 B: forward 1,450 (1,050 by train, of which attention 900; 400 by load), 100 without a stack. End 500 B. */
+  const asked = () => {
+    const recorder = new Recorder();
+    recorder.begin('forward');
+    recorder.allocate(1000, 150, 'other', { stack: ['main', 'train (model.cpp:4)'] });
+    recorder.allocate(2000, 900, 'other', { stack: ['main', 'train (model.cpp:4)', 'attention (model.cpp:9)'] });
+    recorder.allocate(4000, 400, 'other', { stack: ['main', 'start', 'load'] });
+    recorder.end();
+    recorder.allocate(5000, 100);
+    recorder.free(2000);
+    recorder.free(1000);
+    recorder.allocate(6000, 20, 'other', { stack: ['main', 'train (model.cpp:4)'] });
+    recorder.free(6000);
+    recorder.segment('STEP');
+    return runOf(recorder, { stacks: { missing_blocks: 1 } });
+  };
+  const label = 'Calls that asked for memory';
+  const cells = async (page) => Object.fromEntries((await rowsOf(page, label)).map((row) => [row.cells[0], row.titles[1]]));
+  const calls = async (page) => {
+    await page.locator('[data-value=calls]').first().click();
+    await settle(page);
+  };
+  const choose = async (page, value) => {
+    await page.locator(`.stacks [data-value=${value}]`).first().click();
+    await settle(page);
+  };
+
+  it('are not there if the recording has none', async () => {
+    await on('training', trained(), {}, async (page) => {
+      assert.equal(await page.locator('[data-value=calls]').count(), 0);
+      assert.equal(await page.locator('.stacks').count(), 0);
+    });
+  });
+
+  it('show who asked for what was live at the peak and at the end, and for everything', async () => {
+    await on('stacks', asked(), {}, async (page) => {
+      assert.equal(await page.locator('.stacks').isVisible(), false);
+      await calls(page);
+      assert.equal(await text(page, '#live h2'), 'The calls that asked for memory');
+      assert.match(await text(page, '.stacks .lead'), /\(1,550 B\) were live at .*, the peak\. 1 block should have a stack and has none\./);
+      assert.deepEqual(await cells(page), {
+        'everything live': '1,550 B', forward: '1,450 B', main: '1,450 B', 'train (model.cpp:4)': '1,050 B', 'attention (model.cpp:9)': '900 B', 'start \u203a load': '400 B', '(without a stack)': '100 B',
+      });
+      await choose(page, 'end');
+      assert.deepEqual(await cells(page), { 'everything live': '500 B', forward: '400 B', main: '400 B', 'start \u203a load': '400 B', '(without a stack)': '100 B' });
+      await choose(page, 'all');
+      const all = await cells(page);
+      assert.deepEqual([all['everything allocated'], all['attention (model.cpp:9)'], all['(without a stack)']], ['1,570 B', '900 B', '100 B']);
+      // Outside the operation, the same calls are others.
+      assert.equal((await rowsOf(page, label)).filter((row) => row.titles[1] === '20 B').length, 1);
+      await choose(page, 'at');
+      await page.locator('.icicle canvas').last().focus();
+      assert.deepEqual(await cells(page).then((found) => found['everything live']), '1,550 B');
+      await page.locator('#live [data-value=operations]').first().click();
+      assert.equal(await text(page, '#live h2'), 'What was live at the selected moment');
+      assert.equal(await page.locator('.stacks').isVisible(), false);
+    });
+  });
+
+  it('are searched, and what is found is summed once', async () => {
+    await on('stacks', asked(), {}, async (page) => {
+      await calls(page);
+      const search = page.getByLabel('Search calls', { exact: true });
+      await search.fill('MODEL.cpp');
+      assert.equal(await text(page, '.stacks .matches'), '2 cells: 1.03 KiB, 67.7 % of the peak');  // 1,050 of 1,550
+      await search.fill('start');  // hidden in a cell of several calls
+      assert.equal(await text(page, '.stacks .matches'), '1 cell: 400 B, 25.8 % of the peak');
+      await choose(page, 'end');
+      assert.equal(await text(page, '.stacks .matches'), '1 cell: 400 B, 80.0 % of all live');
+      await search.fill('nobody');
+      assert.equal(await text(page, '.stacks .matches'), 'Nothing found.');
+      await search.fill('');
+      assert.equal(await text(page, '.stacks .matches'), '');
+    });
+  });
+
+  it('have a history, by mouse and by keyboard', async () => {
+    await on('stacks', asked(), {}, async (page) => {
+      await calls(page);
+      const canvas = page.locator('.stacks .icicle canvas');
+      await canvas.scrollIntoViewIfNeeded();
+      const box = await canvas.boundingBox();
+      // everything, forward, main, train, attention: 900 of 1,550 from the left.
+      await page.mouse.click(box.x + box.width * (450 / 1550), box.y + 24 * 4 + 12);
+      await settle(page);
+      assert.match(await text(page, '.flame-history .about'), /^attention \(model\.cpp:9\): 900 B live at the peak, 900 B at most, at .*, 0 B at the end\. 9 moments: /);
+      assert.equal((await rowsOf(page, label)).length, 1);
+      await choose(page, 'moments');
+      const values = (await rowsOf(page, 'The chosen call over time')).map((row) => row.cells[2]);
+      assert.deepEqual(values, ['0 B', '0 B', '900 B', '900 B', '900 B', '0 B', '0 B', '0 B', '0 B']);
+      await canvas.focus();
+      await press(page, 'Escape');  // out to train
+      assert.match(await text(page, '.flame-history .about'), /^train \(model\.cpp:4\): 1\.03 KiB live at the peak/);
+      const train = (await rowsOf(page, 'The chosen call over time')).map((row) => row.titles[2]);
+      assert.deepEqual(train, ['0 B', '150 B', '1,050 B', '1,050 B', '1,050 B', '150 B', '0 B', '0 B', '0 B']);
+      await press(page, 'ArrowDown');
+      await press(page, 'Enter');
+      assert.match(await text(page, '.flame-history .about'), /^attention/);
+      await page.getByText('Show everything').last().click();
+      assert.match(await text(page, '.flame-history .about'), /^Everything: 1\.51 KiB live at the peak, 500 B at the end\./);
+    });
+  });
+
+  it('of a sample are marked as estimates, with their error, and add up to what is known', async () => {
+    const recorder = new Recorder();
+    recorder.allocate(0x10_0000, 70_000, 'other', { stack: ['load'] });
+    for (let block = 0; block < 100; block += 1) recorder.allocate(0x100_0000 + block * 0x1000, 1000, 'other', { stack: block < 6 ? ['load'] : block < 10 ? ['tokenize'] : null });
+    recorder.segment('STEP');
+    // As docs/stacks.md: 6 of 10 sampled blocks of one size are 60 of 100; its error is 10,000 (2.4 (1 - p))^1/2 = 15,374 B.
+    await on('stacks-sampled', runOf(recorder, { stacks: { from_bytes: 65_536, sample_bytes: 65_536 } }), {}, async (page) => {
+      await calls(page);
+      assert.match(await text(page, '.stacks .lead'), /Blocks from 64\.0 KiB on are exact; with ~, smaller ones were estimated from a sample\./);
+      const rows = await rowsOf(page, label);
+      assert.deepEqual(rows.map((row) => row.cells.slice(0, 3)), [
+        ['everything live', '166 KiB', ''],
+        ['load', '~127 KiB', '\u00b1 15.0 KiB'],
+        ['tokenize', '~39.1 KiB', '\u00b1 15.0 KiB'],
+      ]);
+      assert.equal(rows[0].titles[1], '170,000 B');
+      await page.getByLabel('Search calls', { exact: true }).fill('o');
+      assert.equal(await text(page, '.stacks .matches'), '2 cells: ~166 KiB \u00b1 0 B, 100 % of the peak');
+      await page.getByLabel('Search calls', { exact: true }).fill('load');
+      assert.equal(await text(page, '.stacks .matches'), '1 cell: ~127 KiB \u00b1 15.0 KiB, 76.5 % of the peak');
+    });
+    const few = new Recorder();
+    few.allocate(0x10_0000, 70_000, 'other', { stack: ['load'] });
+    for (let block = 0; block < 100; block += 1) few.allocate(0x100_0000 + block * 0x1000, 1000, 'other', { stack: block < 9 ? ['load'] : null });
+    few.segment('STEP');
+    await on('stacks-few', runOf(few, { stacks: { from_bytes: 65_536, sample_bytes: 65_536 } }), {}, async (page) => {
+      await calls(page);
+      assert.deepEqual(await cells(page), { 'everything live': '170,000 B', '(below 64.0 KiB, too few sampled)': '100,000 B', load: '70,000 B' });
+    });
+  });
+
+  it('look like this', async () => {
+    for (const [name, options] of [['light-1400', { width: 1400 }], ['dark-1400', { width: 1400, scheme: 'dark' }], ['light-700', { width: 700 }], ['dark-700', { width: 700, scheme: 'dark' }]]) {
+      await on('stacks', asked(), options, async (page) => {
+        await calls(page);
+        assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= options.width);
+        await shot(page, `stacks-${name}`);
+      });
+    }
+  });
+});

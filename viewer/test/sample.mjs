@@ -51,8 +51,9 @@ export class Recorder {
     this.#stack.pop();
   }
 
-  allocate(address, bytes, category = 'other', { space = 0, name = '', shape = '', dtype = '' } = {}) {
-    this.#event({ kind: 'allocate', space, address, bytes, category, name, shape, dtype });
+  /** `stack`: the calls that asked for it, the outermost first. */
+  allocate(address, bytes, category = 'other', { space = 0, name = '', shape = '', dtype = '', stack = null } = {}) {
+    this.#event({ kind: 'allocate', space, address, bytes, category, name, shape, dtype, stack });
   }
 
   free(address, space = 0) {
@@ -378,6 +379,7 @@ export function runOf(recorder, options = {}) {
     });
   });
   columns.add('segments', 0, -1, { begin_event: recorder.segments.map((s) => s.begin.event), end_event: recorder.segments.map((s) => s.end.event) });
+  const stacks = options.stacks ? stackTables(columns, recorder, spaces[0], stringOf, options.stacks) : null;
   const steps = stepTables(columns, recorder, spaces, options.stepEnd);
   const frames = (options.frameSteps ?? []).map((row, i) => {
     const { begin, end } = steps[row];
@@ -392,9 +394,57 @@ export function runOf(recorder, options = {}) {
     regions,
     patterns: [{ steps: steps.length - 1, segments: [] }],
     frames: [{ begin_event: 0, end_event: recorder.events.length, begin_ns: 0, end_ns: recorder.durationNs, step: -1, invocations: ends.length, blocks: spaces.map((s) => s.blocks.length) }, ...frames],
+    stacks,
     tables: columns.tables,
   };
   return { run, columns: columns.buffer };
+}
+
+/** The stacks of the first space: all blocks below `from_bytes` are small ones, of which those with a stack were sampled. */
+function stackTables(columns, recorder, space, stringOf, { from_bytes = 0, sample_bytes = 0, missing_blocks = 0 }) {
+  const kinds = ['operation', 'call', 'folded', 'without', 'small'];
+  const unit = Math.max(1, sample_bytes ** 2 / 1024);
+  const nodes = [];
+  const child = (parent, kind, name) => {
+    let at = nodes.findIndex((n) => n.parent === parent && n.kind === kind && n.name === name);
+    if (at < 0) at = nodes.push({ parent, kind, name, own: [0, 0, 0, 0, 0] }) - 1;
+    return at;
+  };
+  const operation = (index) => (index < 0 ? -1 : child(operation(recorder.operations[index].parent), 'operation', recorder.operations[index].name));
+  // What a block adds to nodes: bytes, blocks, weight, sampled, variance.
+  const shares = (block) => {
+    const within = operation(block.operation);
+    const own = block.stack ? block.stack.reduce((at, name) => child(at, 'call', name), within) : child(within, 'without', '');
+    if (sample_bytes === 0 || block.bytes >= from_bytes) return [[own, [block.bytes, 1, 0, 0, 0]]];
+    const small = [child(within, 'small', ''), [block.bytes, 1, 0, 0, 0]];
+    const chance = 1 - Math.exp(-block.bytes / sample_bytes);
+    return block.stack ? [small, [own, [0, 0, Math.round(block.bytes / chance), 1, Math.round((block.bytes ** 2 * (1 - chance)) / chance ** 2 / unit)]]] : [small];
+  };
+  const sumOf = (blocks) => {
+    const sums = new Map();
+    for (const block of blocks) for (const [node, values] of shares(block)) sums.set(node, values.map((value, i) => value + (sums.get(node)?.[i] ?? 0)));
+    return sums;
+  };
+  for (const [node, values] of sumOf(space.blocks)) nodes[node].own = values;
+  const moments = space.moments[0]?.event === 0 ? space.moments : [{ event: 0, ns: 0, total: 0 }, ...space.moments];
+  const parts = { bucket: [], node: [], column: [], bytes: [], blocks: [] };
+  let before = new Map();
+  moments.forEach((moment, bucket) => {
+    const now = sumOf(moment.total > 0 ? liveBlocks(space.blocks, moment.event) : []);
+    for (const node of new Set([...before.keys(), ...now.keys()])) {
+      const [a, b] = [before.get(node) ?? [0, 0, 0, 0, 0], now.get(node) ?? [0, 0, 0, 0, 0]];
+      [[0, 0, 1], [1, 2, 3], [2, 4, -1]].forEach(([column, bytes, blocks]) => {
+        if (a[bytes] === b[bytes] && (blocks < 0 || a[blocks] === b[blocks])) return;
+        for (const [key, value] of Object.entries({ bucket, node, column, bytes: b[bytes], blocks: blocks < 0 ? 0 : b[blocks] })) parts[key].push(value);
+      });
+    }
+    before = now;
+  });
+  const own = (place) => nodes.map((n) => n.own[place]);
+  columns.add('stack_nodes', 0, 0, { parent: nodes.map((n) => n.parent + 1), kind: nodes.map((n) => kinds.indexOf(n.kind)), name: nodes.map((n) => stringOf(n.name)), bytes: own(0), blocks: own(1), weight: own(2), sampled: own(3), variance: own(4) });
+  columns.add('stack_moments', 0, 0, { begin_event: moments.map((m) => m.event), begin_ns: moments.map((m) => m.ns), event: moments.map((m) => m.event), time_ns: moments.map((m) => m.ns), total: moments.map((m) => m.total) });
+  columns.add('stack_parts', 0, 0, parts);
+  return { space: 0, from_bytes, sample_bytes, missing_blocks, variance_unit: unit, left_out: 0 };
 }
 
 function timelineTables(columns, space, s, ownerOf, buckets, held, frame = 0, begin = { event: 0, ns: 0 }, end = { event: Infinity }) {

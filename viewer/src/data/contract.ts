@@ -46,9 +46,29 @@ export interface Detail {
   patterns: Pattern[];
   /** [0] is the whole run. The others show one step each in more detail; see DATA.md. */
   frames: Frame[];
+  /** Who asked for the memory; null if the recording has no stacks. */
+  stacks: StackRecording | null;
   /** Where in the block `memprof-columns` each column of each table is. */
   tables: Table[];
 }
+
+/** Which blocks of a space have a stack. */
+export interface StackRecording {
+  /** Index into `profile.spaces`. */
+  space: number;
+  /** All blocks of at least this size have one; of the smaller ones a sample, unless `sample_bytes` is 0. */
+  from_bytes: number;
+  sample_bytes: number;
+  /** Blocks that should have one and have none. */
+  missing_blocks: number;
+  /** What `variance` is counted in. Not an integer. */
+  variance_unit: number;
+  /** Operations and calls without a node of their own. */
+  left_out: number;
+}
+
+/** The values of `kind`: their places here. */
+export type StackKind = 'operation' | 'call' | 'folded' | 'without' | 'small';
 
 export interface Owner {
   /** Index into `profile.operations`; -1: outside every operation; -2: all operations that are in no other row. */
@@ -187,6 +207,32 @@ export interface Tables {
     /** Index of its first segment in the whole run. */
     segment: number[];
   };
+  /**
+   * One, for the space with stacks: the tree of operations and the calls within them, parents before children. What a node has does
+   * not include what nodes within it have. `folded` are those without a node of their own within their parent, `without` blocks of
+   * an operation that should have a stack and have none, `small` all blocks of an operation from which a sample was taken.
+   */
+  stack_nodes: {
+    /** Index plus 1; 0: outermost. */
+    parent: number[];
+    kind: number[];
+    /** Index into `strings`. */
+    name: number[];
+    /** Of everything that was allocated. Blocks of a sample are among those of `small` only. */
+    bytes: number[];
+    blocks: number[];
+    /** (optional) The bytes for which blocks of a sample stand, how many these are, and the variance of the former. */
+    weight: number[];
+    sampled: number[];
+    variance: number[];
+  };
+  /** One, with the `stack_nodes`: moments as those of `timeline`, 512 at most. */
+  stack_moments: { begin_event: number[]; begin_ns: number[]; event: number[]; time_ns: number[]; total: number[] };
+  /**
+   * One, with the `stack_nodes`: what a node has from a moment on. `column` (optional) says of what: 0 `bytes` and `blocks`, 1 the
+   * weight and how many were sampled, 2 the variance.
+   */
+  stack_parts: { bucket: number[]; node: number[]; column: number[]; bytes: number[]; blocks: number[] };
   /** One for each space, parallel to `steps`: greatest live bytes within the step, and live bytes at its end. */
   step_usage: { peak: number[]; current: number[] };
 }

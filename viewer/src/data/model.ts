@@ -4,6 +4,7 @@ import type { Data } from './decode';
 import { type KeptInvocations, keptInvocations } from './kept_invocations';
 import { type Live, liveInProfile, liveInTrace, type Moment } from './live';
 import { type InvocationTable, SpaceModel, type Timeline } from './space';
+import { Stacks } from './stacks';
 import { type Begins, beginsOf, rowAt, type Step, Steps } from './steps';
 
 /**
@@ -33,6 +34,8 @@ export class Model {
   /** The run's length on both axes. */
   readonly durationNs: number;
   readonly events: number;
+  /** Who asked for the memory of one space; null: not recorded. */
+  readonly stacks: Stacks | null;
   private readonly invocationTables = new Map<number, InvocationTable | null>();
   private readonly kept: KeptInvocations | null;
   private readonly clockEvents: Float64Array;
@@ -44,6 +47,7 @@ export class Model {
     this.detail = data.run.detail;
     this.kept = this.detail ? null : keptInvocations(this.profile);
     this.spaces = this.profile.spaces.map((space, index) => new SpaceModel(data, index, space));
+    this.stacks = this.detail?.stacks ? Stacks.of(data, this.detail.stacks.space) : null;
     this.events = this.detail?.events ?? 0;
     let longest = this.profile.duration_ns;
     for (const segment of this.profile.segments) longest = Math.max(longest, segment.end_ns);

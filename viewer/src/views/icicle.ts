@@ -3,15 +3,16 @@ import { categoryColour, inkOn, operationColour, type ThemeColours } from '../co
 import type { Live, ShownBlock } from '../data/live';
 import { splitPath } from '../data/path';
 import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
+import { speak } from '../status';
 import { hideTip, showTip } from '../tip';
 import { fitted } from './band';
 
 const rowHeight = 24;
 
-/** A node of the icicle: an operation, a category within it, or a block. */
+/** A node of the icicle: an operation, a category within it, or a block; or a call. */
 export interface Node {
   label: string;
-  kind: 'all' | 'operation' | 'category' | 'block' | 'rest';
+  kind: 'all' | 'operation' | 'call' | 'category' | 'block' | 'rest';
   bytes: number;
   blocks: number;
   category: string | null;
@@ -23,7 +24,14 @@ export interface Node {
   block: ShownBlock | null;
   children: Node[];
   parent: Node | null;
+  /** Among calls: which it is in `Stacks`, and the names of those that it stands for, the outermost first. */
+  call?: { node: number; names: string[] };
+  /** What its bytes are an estimate from. */
+  estimate?: { sampled: number; error: number };
 }
+
+/** The bytes of a node, marked if they are an estimate: "~1.25 MiB". */
+export const markedBytes = (of: Pick<Node, 'bytes' | 'estimate'>): string => `${of.estimate ? '~' : ''}${bytes(of.bytes)}`;
 
 /** The tree of what is live: operations as they nest, then categories, then blocks. */
 export function treeOf(live: Live): Node {
@@ -130,14 +138,18 @@ export class Icicle extends Chart {
   private focus: Node | null = null;
   private cells: Cell[] = [];
   private cursor: Node | null = null;
+  private found: Set<Node> | null = null;
 
   constructor(
     private readonly colourOf: (path: string | null) => string,
     private readonly byCategory: () => boolean,
     /** Called with the node that is zoomed to whenever that may be another. */
     private readonly focused: (node: Node | null) => void,
+    label = 'What was live at the selected moment, by operation, category and block. The table beside it has the same numbers.',
+    /** What the whole is called: "of all live". */
+    private readonly whole = (): string => 'of all live',
   ) {
-    super('What was live at the selected moment, by operation, category and block. The table beside it has the same numbers.', 'icicle', rowHeight * 4);
+    super(label, 'icicle', rowHeight * 4);
     const { canvas } = this;
     canvas.addEventListener('click', (event) => this.clicked(event.offsetX, event.offsetY));
     canvas.addEventListener('pointermove', (event) => this.hover(event));
@@ -164,6 +176,12 @@ export class Icicle extends Chart {
     this.layout();
     this.invalidate();
     this.focused(this.focus);
+  }
+
+  /** Sets off these nodes from the others; null: none. */
+  highlight(found: Set<Node> | null): void {
+    this.found = found;
+    this.invalidate();
   }
 
   private layout(): void {
@@ -198,12 +216,16 @@ export class Icicle extends Chart {
     for (const cell of this.cells) {
       const y = 1 + cell.depth * rowHeight;
       const { node } = cell;
-      const colour =
-        node.kind === 'all' ? colours.band : this.byCategory() && node.category !== null ? categoryColour(node.category) : node.kind === 'operation' || !this.byCategory() ? this.operationShade(node, colours.bandAlt) : operationColour(-1);
+      const isDimmed = this.found !== null && !this.found.has(node);
+      const colour = isDimmed ? colours.band : this.colourOfNode(node, colours);
       context.fillStyle = colour;
       if (node.kind === 'rest') context.globalAlpha = 0.5;
       context.fillRect(cell.x, y, Math.max(0.5, cell.width - 1), rowHeight - 1.5);
       context.globalAlpha = 1;
+      if (this.found?.has(node)) {
+        context.fillStyle = colours.text;
+        context.fillRect(cell.x, y + rowHeight - 3.5, Math.max(0.5, cell.width - 1), 2);
+      }
       if (node === this.cursor) {
         context.strokeStyle = colours.text;
         context.lineWidth = 2;
@@ -211,10 +233,17 @@ export class Icicle extends Chart {
         context.lineWidth = 1;
       }
       if (cell.width < 28) continue;
-      context.fillStyle = colour.startsWith('#') && node.kind !== 'all' && node.kind !== 'rest' ? inkOn(colour) : colours.text;
-      const label = fitted(context, `${shown(node.label)}  ${bytes(node.bytes)}`, cell.width - 10);
+      context.fillStyle = isDimmed ? colours.muted : colour.startsWith('#') && node.kind !== 'all' && node.kind !== 'rest' ? inkOn(colour) : colours.text;
+      const label = fitted(context, `${shown(node.label)}  ${markedBytes(node)}`, cell.width - 10);
       context.fillText(label, cell.x + 5, y + rowHeight / 2);
     }
+  }
+
+  private colourOfNode(node: Node, colours: ThemeColours): string {
+    if (node.kind === 'all') return colours.band;
+    if (node.kind === 'call') return this.colourOf(node.call!.names[node.call!.names.length - 1]);
+    if (this.byCategory() && node.category !== null) return categoryColour(node.category);
+    return node.kind === 'operation' || !this.byCategory() ? this.operationShade(node, colours.bandAlt) : operationColour(-1);
   }
 
   /** With colours by category, operations are neutral; otherwise each has its own colour. */
@@ -252,13 +281,19 @@ export class Icicle extends Chart {
 
   private tip(node: Node, x: number, y: number): void {
     const whole = this.root?.bytes ?? 0;
+    const { estimate } = node;
+    const own = node.bytes - node.children.reduce((sum, inner) => sum + inner.bytes, 0);
+    const names = node.call?.names ?? [];
     showTip(
       {
-        title: shown(node.label),
+        title: shown(names.length > 1 ? names[names.length - 1] : node.label),
+        note: estimate ? `An estimate, with its standard error, from ${number(estimate.sampled, 'sampled block')}.` : undefined,
         lines: [
-          ['bytes', `${bytes(node.bytes)} (${exactBytes(node.bytes)})`],
-          ['of all live', percent(node.bytes, whole)],
-          ...(Number.isNaN(node.blocks) ? [] : ([['blocks', String(node.blocks)]] as [string, string][])),
+          ['bytes', estimate ? `~${bytes(node.bytes)} \u00b1 ${bytes(estimate.error)}` : `${bytes(node.bytes)} (${exactBytes(node.bytes)})`],
+          ...(node.kind === 'call' && node.children.length > 0 && own >= 0.5 ? ([['by itself', `${estimate ? '~' : ''}${bytes(own)}`]] as [string, string][]) : []),
+          [this.whole(), percent(node.bytes, whole)],
+          ...(Number.isNaN(node.blocks) ? [] : ([[estimate ? 'blocks known' : 'blocks', String(node.blocks)]] as [string, string][])),
+          ...names.slice(0, -1).slice(-6).reverse().map((name): [string, string] => ['called by', shown(name)]),
           ...(node.path !== null && node.kind !== 'all' ? ([['operation', shown(node.path)]] as [string, string][]) : []),
           ...(node.category !== null ? ([['category', categoryName(node.category)]] as [string, string][]) : []),
         ],
@@ -295,6 +330,7 @@ export class Icicle extends Chart {
     this.invalidate();
     const cell = this.cells.find((c) => c.node === to);
     const box = this.canvas.getBoundingClientRect();
+    speak(`${shown(to.label)}, ${markedBytes(to)}`);
     this.tip(to, box.left + (cell ? cell.x + Math.min(cell.width / 2, 200) : 0), box.top + (cell ? cell.depth * rowHeight : 0));
   }
 }
