@@ -226,20 +226,23 @@ function liveSection(model: Model, store: Store, colours: OperationColours): HTM
   const { stacks } = model;
   const section = titled('live', 'What was live at the selected moment', live.element);
   if (!stacks) return section;
-  const calls = new StacksView(stacks, store, colours);
-  let shows: 'operations' | 'calls' = 'operations';
-  const by = choice('Shown by', [['operations', 'Operations'], ['calls', 'Call stacks']], () => shows, (value) => {
+  const heading = section.querySelector('h2')!;
+  let calls: HTMLElement | null = null;
+  let shows: 'by-operation' | 'by-call' = 'by-operation';
+  const by = choice('Shown by', [['by-operation', 'Operations'], ['by-call', 'Call stacks']], () => shows, (value) => {
     shows = value;
     update();
   });
   const bar = h('div', { class: 'toolbar' }, by.element);
   const update = (): void => {
     bar.hidden = store.state.space !== model.detail!.stacks!.space;
-    live.element.hidden = shows === 'calls' && !bar.hidden;
-    calls.element.hidden = !live.element.hidden;
-    setText(section.querySelector('h2')!, calls.element.hidden ? 'What was live at the selected moment' : 'The calls that asked for memory');
+    const showsCalls = shows === 'by-call' && !bar.hidden;
+    if (showsCalls && !calls) live.element.after((calls = new StacksView(stacks, store, colours).element));
+    live.element.hidden = showsCalls;
+    if (calls) calls.hidden = !showsCalls;
+    setText(heading, showsCalls ? 'The calls that asked for memory' : 'What was live at the selected moment');
   };
-  section.querySelector('h2')!.after(bar, calls.element);
+  heading.after(bar);
   store.on(['space'], update);
   update();
   return section;

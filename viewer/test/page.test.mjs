@@ -1348,7 +1348,7 @@ describe('call stacks', () => {
   const label = 'Calls that asked for memory';
   const cells = async (page) => Object.fromEntries((await rowsOf(page, label)).map((row) => [row.cells[0], row.titles[1]]));
   const calls = async (page) => {
-    await page.locator('[data-value=calls]').first().click();
+    await page.locator('[data-value=by-call]').click();
     await settle(page);
   };
   const choose = async (page, value) => {
@@ -1358,14 +1358,13 @@ describe('call stacks', () => {
 
   it('are not there if the recording has none', async () => {
     await on('training', trained(), {}, async (page) => {
-      assert.equal(await page.locator('[data-value=calls]').count(), 0);
+      assert.equal(await page.locator('[data-value=by-call]').count(), 0);
       assert.equal(await page.locator('.stacks').count(), 0);
     });
   });
 
   it('show who asked for what was live at the peak and at the end, and for everything', async () => {
     await on('stacks', asked(), {}, async (page) => {
-      assert.equal(await page.locator('.stacks').isVisible(), false);
       await calls(page);
       assert.equal(await text(page, '#live h2'), 'The calls that asked for memory');
       assert.match(await text(page, '.stacks .lead'), /\(1,550 B\) were live at .*, the peak\. 1 block should have a stack and has none\./);
@@ -1382,7 +1381,7 @@ describe('call stacks', () => {
       await choose(page, 'at');
       await page.locator('.icicle canvas').last().focus();
       assert.deepEqual(await cells(page).then((found) => found['everything live']), '1,550 B');
-      await page.locator('#live [data-value=operations]').first().click();
+      await page.locator('[data-value=by-operation]').click();
       assert.equal(await text(page, '#live h2'), 'What was live at the selected moment');
       assert.equal(await page.locator('.stacks').isVisible(), false);
     });

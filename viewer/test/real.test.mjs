@@ -48,6 +48,20 @@ for (const path of pages) {
       await page.context().close();
     });
 
+    it('divides what was live among the calls that asked for it, if it was recorded with stacks', async () => {
+      const run = runIn(await readFile(path, 'latin1'));
+      if (!run.detail?.stacks) return;
+      const space = run.profile.spaces[run.detail.stacks.space];
+      const page = await open(browser, path, { hash: `#live?space=${encodeURIComponent(space.name)}` });
+      await page.locator('[data-value=by-call]').click();
+      for (const [moment, total] of [['peak', space.cumulative_peak], ['end', space.cumulative_current], ['all', space.allocations]]) {
+        await page.locator(`.stacks [data-value=${moment}]`).click();
+        assert.ok((await page.locator('.stacks .lead').innerText()).includes(`(${exactBytes(total)})`), moment);
+      }
+      assert.deepEqual(page.messages, []);
+      await page.context().close();
+    });
+
     it('looks like this', async () => {
       for (const [name, options] of [['light', {}], ['dark', { scheme: 'dark', hash: '#timeline?by=operation&unit=event' }], ['400', { width: 400, height: 800 }]]) {
         const page = await open(browser, path, options);

@@ -1,6 +1,10 @@
 #include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/profile/profile.hpp>
+#include <memprof/profile/trace_profile.hpp>
 #include <memprof/toolkit/page/html.hpp>
+#include <memprof/toolkit/page/page_stacks.hpp>
+#include <memprof/toolkit/page/run_survey.hpp>
 #include <memprof/toolkit/page/stack_tree.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/event.hpp>
@@ -19,8 +23,10 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 namespace memprof_tests::page_of_stacks {
@@ -277,6 +283,75 @@ TEST_CASE("page of stacks: of very many there are a bounded number, and the part
   std::int64_t sum = 0;
   for (const auto& [path, bytes] : found.bytes_at(last)) sum += bytes;
   CHECK(sum == live);
+}
+
+/// What `stacks_for_page` finds in a trace.
+[[nodiscard]] memprof::detail::page_stacks stacks_of(stacked_trace& run, const heap_stacks& recorded,
+                                                     const memprof::detail::stack_limits& most) {
+  run.writer.add_facts(memprof::to_table(std::vector<heap_stacks>{recorded}));
+  run.writer.finish();
+  const auto survey = std::make_unique<memprof::detail::run_survey>();
+  run.events.visit(*survey);
+  survey->finish();
+  memprof::html_options options;
+  options.calls_of_stack = memprof::calls_by_name();
+  auto found = memprof::detail::stacks_for_page(run.events, memprof::profile_of(run.events), *survey, options, most);
+  REQUIRE(found);
+  return std::move(*found);
+}
+
+TEST_CASE("page of stacks: within an operation without a node, all is known and nothing is an estimate") {
+  stacked_trace run;
+  const memprof::open_operation large = run.writer.begin_operation("large");
+  for (std::uint64_t block = 0; block < 20; ++block) run.allocate(0x10000 + block * 0x1000, 2000, run.stack(0x10));
+  run.writer.end_operation(large);
+  const memprof::open_operation small = run.writer.begin_operation("small");
+  for (std::uint64_t block = 0; block < 15; ++block) run.allocate(0x90000 + block * 0x1000, 10, run.stack(0x10));
+  run.writer.end_operation(small);
+  using memprof::detail::page_stacks;
+  const page_stacks found = stacks_of(run, sampled, {.tree = {.nodes = 2}});
+  REQUIRE(found.nodes.size() == 4);  // the two, the small blocks of "large", and what is folded
+  CHECK(found.nodes[0].name == "large");
+  CHECK(found.nodes[1].name == "program+0x10");
+  std::map<stack_node_kind, std::int64_t> known;
+  std::int64_t stand_for = 0;
+  for (std::size_t node = 0; node < found.nodes.size(); ++node) {
+    known[found.nodes[node].kind] += found.allocated[node].bytes;
+    stand_for += found.allocated[node].sampled;
+  }
+  CHECK(known[stack_node_kind::small] == 40'000);
+  CHECK(known[stack_node_kind::folded] == 150);
+  CHECK(stand_for == 20);
+  for (const page_stacks::part& part : found.parts) {
+    CHECK((part.of == page_stacks::column::known || found.nodes[part.node].kind == stack_node_kind::call));
+  }
+}
+
+TEST_CASE("page of stacks: moments are fewer if there are many nodes, and the peak and the end are always among them") {
+  stacked_trace run;
+  for (std::uint64_t block = 0; block < 2000; ++block) {
+    run.allocate(0x10000 + block * 0x1000, 100 + block % 7, run.stack(0x10 + block % 50));
+    if (block % 3 != 0) run.deallocate(0x10000 + block * 0x1000);
+    if (block == 1000) run.allocate(0x90'0000'0000, 1'000'000, run.stack(0x10));
+    if (block == 1001) run.deallocate(0x90'0000'0000);
+  }
+  const memprof::detail::page_stacks found = stacks_of(run, all, {.tree = {}, .buckets = 512, .parts = 50 * 100});
+  const memprof::space_profile& heap = memprof::profile_of(run.events).space("cpu");
+  CHECK(found.buckets.size() <= 100);
+  CHECK(found.buckets.back().total == heap.cumulative_current);
+  const auto greatest = std::max_element(found.buckets.begin(), found.buckets.end(),
+                                         [](const auto& left, const auto& right) { return left.total < right.total; });
+  CHECK(greatest->total == heap.cumulative_peak);
+  // At each of them, the parts add up.
+  std::map<std::uint32_t, std::int64_t> now;
+  std::size_t next = 0;
+  for (std::uint32_t bucket = 0; bucket < found.buckets.size(); ++bucket) {
+    for (; next < found.parts.size() && found.parts[next].bucket == bucket; ++next)
+      now[found.parts[next].node] = found.parts[next].bytes;
+    std::int64_t sum = 0;
+    for (const auto& [node, bytes] : now) sum += bytes;
+    CHECK(sum == found.buckets[bucket].total);
+  }
 }
 
 }  // namespace

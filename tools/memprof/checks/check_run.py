@@ -2,6 +2,8 @@
 """check_run.py MEMPROF PROGRAM CASE: runs run_subject.cpp by `memprof run` and compares what was recorded with arithmetic, or with
 what valgrind's DHAT counts. Without CASE, prints the cases."""
 
+import base64
+import gzip
 import json
 import os
 import pathlib
@@ -287,6 +289,26 @@ def check_stacks_of_a_killed_program():
         sys.exit("nobody is said to have asked for 70,000 bytes:\n" + run.said)
 
 
+def call_paths(page):
+    """The paths of the nodes in a page's table `stack_nodes`, which viewer/DATA.md describes."""
+    block = {name: gzip.decompress(base64.b64decode(re.search(f'id="memprof-{name}">([^<]*)<', page)[1])) for name in ("run", "columns")}
+    detail = json.loads(block["run"])["detail"]
+    table = next(each for each in detail["tables"] if each["name"] == "stack_nodes")
+    values = {}
+    for column in table["columns"]:
+        numbers = values[column["name"]] = [0]
+        shift = 0
+        for byte in block["columns"][column["begin"]:column["begin"] + column["bytes"]]:
+            numbers[-1] |= (byte & 0x7F) << shift
+            shift = shift + 7 if byte >= 0x80 else 0
+            if byte < 0x80:
+                numbers.append(0)
+    paths = []
+    for parent, name in zip(values["parent"][:-1], values["name"][:-1], strict=True):
+        paths.append((paths[parent - 1] if parent else []) + [detail["strings"][name]])
+    return paths
+
+
 def check_inlined():
     """Functions that the compiler inlined are calls like others, where debug information is read."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
@@ -310,6 +332,11 @@ def check_inlined():
         wanted = "main (inlined.cpp:5);outer (inlined.cpp:3);inner (inlined.cpp:2) 70000\n"
         if wanted not in stacks.read_text():
             sys.exit("the calls are not in order:\n" + stacks.read_text())
+        page = folder / "run.html"
+        subprocess.run([TOOL, "report", trace, "-o", page], capture_output=True, check=True)
+        path = ["main (inlined.cpp:5)", "outer (inlined.cpp:3)", "inner (inlined.cpp:2)"]
+        if not any(each[-3:] == path for each in call_paths(page.read_text())):
+            sys.exit("the page does not have the calls in order")
     finally:
         shutil.rmtree(folder)
 
