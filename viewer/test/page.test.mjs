@@ -1433,8 +1433,10 @@ describe('call stacks', () => {
 
   it('of a sample are marked as estimates, with their error, and add up to what is known', async () => {
     const recorder = new Recorder();
+    recorder.begin('step');
     recorder.allocate(0x10_0000, 70_000, 'other', { stack: ['load'] });
     for (let block = 0; block < 100; block += 1) recorder.allocate(0x100_0000 + block * 0x1000, 1000, 'other', { stack: block < 6 ? ['load'] : block < 10 ? ['tokenize'] : null });
+    recorder.end();
     recorder.segment('STEP');
     // As docs/stacks.md: 6 of 10 sampled blocks of one size are 60 of 100; its error is 10,000 (2.4 (1 - p))^1/2 = 15,374 B.
     await on('stacks-sampled', runOf(recorder, { stacks: { from_bytes: 65_536, sample_bytes: 65_536 } }), {}, async (page) => {
@@ -1443,6 +1445,7 @@ describe('call stacks', () => {
       const rows = await rowsOf(page, label);
       assert.deepEqual(rows.map((row) => row.cells.slice(0, 3)), [
         ['everything live', '166 KiB', ''],
+        ['step', '166 KiB', ''],  // exact
         ['load', '~127 KiB', '\u00b1 15.0 KiB'],
         ['tokenize', '~39.1 KiB', '\u00b1 15.0 KiB'],
       ]);
@@ -1451,6 +1454,20 @@ describe('call stacks', () => {
       assert.equal(await text(page, '.stacks .matches'), '2 cells: ~166 KiB \u00b1 0 B, 100 % of the peak');
       await page.getByLabel('Search calls', { exact: true }).fill('load');
       assert.equal(await text(page, '.stacks .matches'), '1 cell: ~127 KiB \u00b1 15.0 KiB, 76.5 % of the peak');
+      await page.getByLabel('Search calls', { exact: true }).fill('step');
+      assert.equal(await text(page, '.stacks .matches'), '1 cell: 166 KiB, 100 % of the peak');
+      await choose(page, 'moments');
+      const history = async (name) => {
+        await page.locator('.stacks .icicle canvas').focus();
+        for (const key of name === 'step' ? ['ArrowDown', 'Enter'] : ['ArrowDown', 'ArrowDown', 'Enter']) await press(page, key);
+        assert.match(await text(page, '.flame-history .about'), new RegExp(`^${name}: `));
+        const rows = await rowsOf(page, 'The chosen call over time');
+        return [1, 10, 11].map((row) => rows[row].cells[2]);
+      };
+      // After the large block, and after 9 and 10 small ones, of which 6 are of load: nine are too few to be divided.
+      assert.deepEqual(await history('step'), ['68.4 KiB', '77.1 KiB', '78.1 KiB']);
+      await page.getByText('Show everything').last().click();
+      assert.deepEqual(await history('load'), ['~68.4 KiB', '~68.4 KiB', '~74.2 KiB']);
     });
     const few = new Recorder();
     few.allocate(0x10_0000, 70_000, 'other', { stack: ['load'] });

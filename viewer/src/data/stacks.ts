@@ -124,7 +124,7 @@ export class Stacks {
     return moment === 'all' ? this.allocated.bytes.reduce((sum, bytes) => sum + bytes, 0) : this.moments.total[moment];
   }
 
-  /** How many nodes are each node, and all that is within: a set of which no node is within another. */
+  /** Marks nodes and all that is within them. */
   private within(nodes: number[]): Uint8Array {
     const marked = new Uint8Array(this.length);
     for (const node of nodes) marked[node] = 1;
@@ -198,7 +198,7 @@ export class Stacks {
     return { bytes: of.bytes + share * pool.small, blocks: of.blocks, sampled: of.sampled, error: (pool.small / pool.weight) * Math.sqrt(Math.max(0, variance) * this.unit) };
   }
 
-  /** What several nodes had together, of which none is within another. */
+  /** What several nodes had together; what is within two of them counts once. */
   sumAt(moment: StackMoment, nodes: number[]): Asked {
     const owned = this.ownedAt(moment);
     const pools = this.poolsOf(owned);

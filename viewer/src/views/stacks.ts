@@ -116,16 +116,14 @@ export class StacksView {
       return;
     }
     const found = new Set<Node>();
-    const outermost: number[] = [];
-    const look = (node: Node, isWithin: boolean): void => {
+    const look = (node: Node): void => {
       const isFound = (node.call?.names ?? [node.label]).some((name) => shown(name).toLowerCase().includes(wanted)) && node.kind !== 'all';
       if (isFound) found.add(node);
-      if (isFound && !isWithin) outermost.push(node.call!.node);
-      for (const inner of node.children) look(inner, isWithin || isFound);
+      node.children.forEach(look);
     };
-    look(this.root, false);
+    look(this.root);
     this.icicle.highlight(found);
-    const sum = this.stacks.sumAt(this.moment, outermost);
+    const sum = this.stacks.sumAt(this.moment, Array.from(found, (node) => node.call!.node));
     const part = percent(sum.bytes, this.root.bytes);
     setText(this.matches, found.size === 0 ? 'Nothing found.' : `${number(found.size, 'cell')}: ${markedSum(sum)}, ${part} ${this.ofWhole()}`);
   }
