@@ -149,13 +149,13 @@ export class StacksView {
     if (!focus) return;
     const values = focus.call ? stacks.history([focus.call.node]) : stacks.moments.total;
     const isEstimate = focus.estimate !== undefined;
-    const mark = isEstimate ? '~' : '';
+    const marked = (row: number): string => (isEstimate && values[row] > 0 ? '~' : '') + bytes(values[row]);
     const most = values.reduce((best, value, row) => (value > values[best] ? row : best), 0);
     const { moments } = stacks;
     const name = focus.call ? focus.call.names[focus.call.names.length - 1] : 'Everything';
-    const greatest = focus.call ? `, ${mark}${bytes(values[most])} at most, at ${time(moments.time_ns[most])}` : '';
+    const greatest = focus.call ? `, ${marked(most)} at most, at ${time(moments.time_ns[most])}` : '';
     const kept = ` ${number(values.length, 'moment')}: of each stretch the one with the most live in all.`;
-    setText(this.historyText, `${shown(name)}: ${mark}${bytes(values[stacks.peak])} live at the peak${greatest}, ${mark}${bytes(values[stacks.end])} at the end.${kept}`);
+    setText(this.historyText, `${shown(name)}: ${marked(stacks.peak)} live at the peak${greatest}, ${marked(stacks.end)} at the end.${kept}`);
     this.history.show(values, isEstimate);
     this.moments.setRows(Array.from(values, (value, row) => ({ row, bytes: value })));
   }
@@ -196,7 +196,7 @@ export class StacksView {
 
   private momentsTable(): DataTable<HistoryRow> {
     const { moments } = this.stacks;
-    const mark = (): string => (this.focus?.estimate ? '~' : '');
+    const mark = (row: HistoryRow): string => (this.focus?.estimate && row.bytes > 0 ? '~' : '');
     return new DataTable<HistoryRow>({
       label: 'The chosen call over time',
       noun: 'moment',
@@ -205,7 +205,7 @@ export class StacksView {
       columns: [
         { title: 'Time', value: (row) => moments.time_ns[row.row], text: (row) => time(moments.time_ns[row.row]), exact: (row) => `event ${count(moments.event[row.row])}` },
         { title: 'Event', value: (row) => moments.event[row.row], text: (row) => count(moments.event[row.row]), exact: () => '' },
-        { title: 'Bytes', value: (row) => row.bytes, text: (row) => mark() + bytes(row.bytes), exact: (row) => (mark() ? '' : exactBytes(row.bytes)), part: (row) => row.bytes / Math.max(1, moments.total[row.row]) },
+        { title: 'Bytes', value: (row) => row.bytes, text: (row) => mark(row) + bytes(row.bytes), exact: (row) => (mark(row) ? '' : exactBytes(row.bytes)), part: (row) => row.bytes / Math.max(1, moments.total[row.row]) },
         { title: 'Of all live', value: (row) => row.bytes / Math.max(1, moments.total[row.row]), text: (row) => percent(row.bytes, moments.total[row.row]), exact: () => '', minor: true },
         { title: 'All live', value: (row) => moments.total[row.row], text: (row) => bytes(moments.total[row.row]), exact: (row) => exactBytes(moments.total[row.row]) },
       ],
