@@ -156,7 +156,10 @@ void begin_cuda() noexcept {
   }
 }
 
+constinit bool is_finishing = false;  ///< every library's destructors have run
+
 void finish(void*) noexcept {
+  is_finishing = true;
   if (memprof::detail::active_capture() == 0) return;
   if (is_for_cuda() && !has_cuda) {
     const memprof::detail::recording_suppressor hidden;
@@ -189,6 +192,13 @@ void start(char** environment) noexcept {
 using family = memprof::detail::malloc_family<next_heap>;
 
 }  // namespace memprof_preload
+
+// The end of a capture looks into the loaded libraries, and `dlopen` would run the constructors again of those that have been
+// finalised: libgomp's abort then. The linker has this library's calls of `dlopen` come here.
+extern "C" void* __real_dlopen(const char* path, int mode) noexcept;   // NOLINT(bugprone-reserved-identifier)
+extern "C" void* __wrap_dlopen(const char* path, int mode) noexcept {  // NOLINT(bugprone-reserved-identifier)
+  return memprof_preload::is_finishing ? nullptr : __real_dlopen(path, mode);
+}
 
 // Called by CUDA's driver in the library that CUDA_INJECTION64_PATH names.
 extern "C" [[gnu::visibility("default")]] int InitializeInjection() {  // NOLINT(readability-identifier-naming)

@@ -357,6 +357,26 @@ def check_own_malloc():
         shutil.rmtree(folder)
 
 
+def check_constructors():
+    """They run once, though the recording ends after the libraries' destructors."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
+    try:
+        (folder / "library.c").write_text("#include <stdlib.h>\n#include <unistd.h>\n"
+                                          "__attribute__((constructor)) static void begin(void) { free(malloc(7)); (void)!write(1, \"begun\\n\", 6); }\n"
+                                          "__attribute__((destructor)) static void end(void) { (void)!write(1, \"ended\\n\", 6); }\n"
+                                          "void use(void) {}\n")
+        (folder / "program.c").write_text("void use(void);\nint main(void) { use(); return 0; }\n")
+        if subprocess.run(["cc", "-shared", "-fPIC", "-fno-builtin", "-o", "liblibrary.so", "library.c"], cwd=folder, capture_output=True,
+                          check=False).returncode != 0:
+            skip("there is no C compiler")
+        subprocess.run(["cc", "-o", "program", "program.c", "-L.", "-llibrary", f"-Wl,-rpath,{folder}"], cwd=folder, check=True)
+        run = Run([folder / "program"])
+        run.expect(7, 1, 7)
+        expect("what the library printed", run.output, "begun\nended\n")
+    finally:
+        shutil.rmtree(folder)
+
+
 def check_other_malloc():
     library = "libjemalloc.so.2"
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
