@@ -37,7 +37,7 @@ struct what_if_change {
   std::optional<batching> batch{};
   std::vector<std::string> recompute{};  ///< owners whose calls are repeated in the backward pass
   std::vector<std::string> offload{};    ///< owners whose blocks are elsewhere between their call and their free
-  bool free_at_last_use = false;         ///< blocks are freed as soon as nothing uses them any more
+  bool free_at_last_use = false;  ///< blocks but parameters and optimizer state are freed as soon as nothing uses them any more
 };
 
 /// A peak, and what is live then.

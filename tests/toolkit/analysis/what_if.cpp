@@ -528,6 +528,22 @@ TEST_CASE("what if: uses of one block by two threads last until the later operat
   CHECK(what_if(of.history, {.free_at_last_use = true}).after.bytes == 1'100);
 }
 
+TEST_CASE("what if: parameters and optimizer state stay after their last use, as a further step would need them") {
+  const recorded of = record(
+      [] {
+        const buffer weights = allocated_in("model", 1'000, category::parameter);
+        const buffer state = allocated_in("optimizer", 500, category::optimizer_state);
+        const buffer input = allocated_in("batch", 70, category::input);
+        for (const buffer* const each : {&weights, &state, &input}) memprof::mark_use(each->address());
+        const buffer later = allocated_in("later", 200, category::temporary);
+        memprof::mark_use(later.address());
+      },
+      true);
+  const what_if_result found = what_if(of.history, {.free_at_last_use = true});
+  CHECK(found.after.bytes == 1'000 + 500 + 200);
+  CHECK(found.price.unused_bytes == 0);
+}
+
 TEST_CASE("what if: blocks can be freed at their last use and be smaller") {
   const recorded of = record(
       [] {

@@ -3,6 +3,7 @@
 #include <memprof/toolkit/analysis/block_history.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if/scenario.hpp>
+#include <memprof/trace/category.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -255,6 +256,8 @@ void free_at_last_use(scenario& to, const block_history& run, const std::vector<
   if (run.uses.empty()) raise("no use of a block is recorded, so nothing says which is the last");
   for (std::uint32_t block = 0; block < run.blocks.size(); ++block) {
     const block_history::use& used = run.uses[block];
+    const category kind = run.blocks[block].category;
+    if (kind == category::parameter || kind == category::optimizer_state) continue;  // a further step would use them
     if (to.ends[block] == 0 || to.has_moved[block]) continue;
     if (!used.is_known) {
       if (at_peak[block]) to.price.unused_bytes += to.bytes[block];
