@@ -37,6 +37,13 @@ flamegraph    /usr/share/perl5/Devel/NYTProf/flamegraph.pl  libdevel-nytprof-per
 heaptrack     heaptrack                           heaptrack
 openmpi       mpirun                              openmpi-bin
 tbb           <oneapi/tbb.h>                      libtbb-dev
+faiss         <faiss/IndexIVFPQ.h>                libfaiss-dev
+dlib          <dlib/dnn.h>                        libdlib-dev
+libc-symbols  /usr/lib/debug/.build-id/*          libc6-dbg
+libunwind     /usr/lib/*/libunwind.so.8           libunwind8
+xz            xz                                  xz-utils
+sqlite        sqlite3                             sqlite3
+numpy         /usr/lib/python3/dist-packages/numpy/*  python3-numpy
 node          npm                                 npm
 python        python3                             python3
 doxygen       doxygen                             doxygen

@@ -101,7 +101,7 @@ def main() -> int:
     arguments.add_argument("memprof", type=pathlib.Path)
     arguments.add_argument("--trainings", type=pathlib.Path, default=pathlib.Path("/nonexistent"), help="where examples/trainings is built")
     arguments.add_argument("names", nargs="*", metavar="NAME", help=", ".join(programs.PROGRAMS))
-    options = arguments.parse_args()
+    options = arguments.parse_intermixed_args()
     if shutil.which("valgrind") is None:
         print("skipped: valgrind is not installed", file=sys.stderr)
         return 0

@@ -93,7 +93,7 @@ def _training(name: str, size: str) -> Callable[[pathlib.Path, pathlib.Path], Pr
         path = trainings / f"training_{name}"
         if not path.exists():
             raise Missing(f"examples/trainings/{name}.cpp, built")
-        return Program([str(path), size], {"OMP_NUM_THREADS": "2", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}, f"size {size}")
+        return Program([str(path), size], {"OMP_NUM_THREADS": "1", "OMP_WAIT_POLICY": "passive", "OPENBLAS_NUM_THREADS": "1"}, f"size {size}")
 
     return program
 
