@@ -31,7 +31,12 @@ class Difference:
     dhat: int
     live: tuple[int, int]  # at the peak
     code: str
+    callers: list[str]  # all that asked for blocks of this size
     cause: str = ""
+
+    def of(self, pattern: re.Pattern[str]) -> str:
+        """The first such caller."""
+        return next(filter(pattern.search, self.callers), "")
 
     def is_row(self) -> bool:
         return self.memprof != self.dhat or self.live[0] != self.live[1]
@@ -43,7 +48,7 @@ def differences(by_memprof: recording.Recording, by_dhat: recording.Recording) -
     for size in sorted(sizes):
         taken = by_memprof.sizes[size], by_dhat.sizes[size]
         live = by_memprof.live_at_peak[size], by_dhat.live_at_peak[size]
-        row = Difference(size, *taken, live, "")
+        row = Difference(size, *taken, live, "", [*by_memprof.callers.get(size, ()), *by_dhat.callers.get(size, ())])
         if row.is_row():
             row.code = _code(by_memprof.callers.get(size), by_dhat.callers.get(size))
             rows.append(row)
@@ -60,15 +65,23 @@ def _code(by_memprof: collections.Counter[str] | None, by_dhat: collections.Coun
 #: The table of a thread's modules with thread-local storage has 16 bytes for each, and the preloaded library is one.
 THREAD_TABLE = re.compile(r"allocate_dtv|_dl_allocate_tls|_dl_resize_dtv|dl-tls")
 
+#: glibc takes such a block for each further 32 functions that exit calls.
+EXIT_TABLE = re.compile(r"__new_exitfn")
+EXIT_TABLE_BYTES = 1040
+
 
 def explain(rows: list[Difference]) -> None:
     at = {row.size: row for row in rows}
     for row in rows:
         smaller = at.get(row.size - 16)
-        if smaller and row.memprof - row.dhat == smaller.dhat - smaller.memprof > 0 and THREAD_TABLE.search(smaller.code + row.code):
+        if smaller and row.memprof - row.dhat == smaller.dhat - smaller.memprof > 0 and (own := row.of(THREAD_TABLE) or smaller.of(THREAD_TABLE)):
             row.cause = smaller.cause = "a thread's table of modules: 16 bytes for the preloaded one"
+            row.code = smaller.code = own
         if row.size == 0 and 1 in at and row.memprof - row.dhat == at[1].dhat - at[1].memprof:
             row.cause = at[1].cause = "DHAT counts an empty block as 1 byte"
+        if (row.size, row.memprof - row.dhat) == (EXIT_TABLE_BYTES, 1) and (own := row.of(EXIT_TABLE)):
+            row.cause = "the C library's table of what exit calls: full one entry earlier, by the recording's own end"
+            row.code = own
 
 
 def print_row(*cells: object) -> None:

@@ -8,8 +8,6 @@
 #include <memory>
 #include <random>
 
-#include <omp.h>
-
 namespace {
 
 constexpr int dimensions = 64;
@@ -41,7 +39,6 @@ void search(const model& of) {
 }  // namespace
 
 std::vector<phase> training(double size) {
-  omp_set_num_threads(2);
   const auto count = static_cast<std::size_t>(10'000 * size);
   const auto of = std::make_shared<model>();
   return {{"load", [=] { load(*of, count); }},
