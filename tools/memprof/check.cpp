@@ -254,11 +254,10 @@ void add_conditions(CLI::App& command, check_arguments& arguments) {
 void add_check(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<check_arguments>();
   CLI::App& command = *program.add_subcommand("check", "fail if a run exceeds limits or a baseline, and say who brought it over");
-  set_footer(
-      command,
-      "The first line is the verdict with its cause. A baseline that is committed "
-      "shows slow growth, which a comparison with the last run does not.",
-      "a condition failed", bad_file_text);
+  set_footer(command,
+             "The first line is the verdict with its cause. A baseline that is committed "
+             "shows slow growth, which a comparison with the last run does not.",
+             "a condition failed", bad_file_text);
   command.add_option("RUN", arguments->file, "a trace or a JSON profile")->required();
   add_conditions(command, *arguments);
   command
