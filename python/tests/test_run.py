@@ -208,8 +208,9 @@ def test_uses_of_tensors_say_what_is_held_too_long(run: Run, tmp_path: pathlib.P
         assert answer.returncode == status, answer.stderr
         assert ("has no use of a block" in answer.stderr) == (status != 0)
     found = json.loads(answer.stdout)
-    # Each of the first two is 4,000 bytes, the third 20,000, when nothing uses the others any more.
-    assert (found["before"]["bytes"], found["after"]["bytes"]) == (28_000, 20_000)
+    # Each of the first two is 4,000 bytes; the third is 20,000, made when nothing uses them any more. Beside them are a few numbers.
+    assert found["saved_bytes"] == 2 * 4_000
+    assert 20_000 <= found["after"]["bytes"] < 20_100
 
 
 def test_the_page_of_a_trace_in_a_file_is_written(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
