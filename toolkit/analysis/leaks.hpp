@@ -164,7 +164,7 @@ class leak_fold : public replay_handler {
 /// and 8 bytes a step and space.
 template <trace_source Source>
 [[nodiscard]] leak_report find_leaks(const Source& source, const profile& of) {
-  constexpr std::int64_t most_parts = 256;
+  constexpr std::int64_t parts_at_most = 256;
   clock_visitor times;
   source.visit(times);
   detail::step_count counted;
@@ -174,7 +174,7 @@ template <trace_source Source>
   std::int64_t steps = counted.count_of(segment);
   std::int64_t per_step = 0;
   if (segment.empty()) {
-    per_step = std::max<std::int64_t>(1, (counted.allocations() + most_parts - 1) / most_parts);
+    per_step = std::max<std::int64_t>(1, (counted.allocations() + parts_at_most - 1) / parts_at_most);
     steps = counted.allocations() / per_step;
   }
   detail::leak_fold fold{segment, steps, per_step};

@@ -202,6 +202,8 @@ int run(const run_arguments& arguments) {
   }
   std::filesystem::path library;
   if (!records_itself()) {
+    if (arguments.recorded.records_uses || arguments.recorded.infers_operations)
+      return refuse(name, "--uses and --infer-operations are for Python scripts, run by the Python package", cannot_record);
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
@@ -242,9 +244,9 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
   command.add_flag("--infer-operations", arguments->recorded.infers_operations,
-                   "threads without an operation of their own work for the one that is open on the main thread: a guess");
+                   "of a Python script: threads without an operation work for the one that is open on the main thread, a guess");
   command.add_flag("--uses", arguments->recorded.records_uses,
-                   "record when libtorch's operators, and a program that calls mark_use, use each block: for memprof what-if");
+                   "of a Python script: record when libtorch's operators use each block, for memprof what-if");
   command.add_flag("--stacks{sampled}", arguments->recorded.stacks,
                    "record what code asked for the blocks from 64 KiB on and for a sample of the others; --stacks=all: for each");
   command.add_flag("--children", arguments->recorded.records_children,

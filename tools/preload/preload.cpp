@@ -6,8 +6,6 @@
 //   RUN_BY_MEMPROF_FOLDER    where the traces go: PROCESS.NUMBER.memtrace, a new number after each exec in place
 //   RUN_BY_MEMPROF_PROCESS   the process to record
 //   RUN_BY_MEMPROF_STACKS    "sampled" or "all": the blocks that get a stack
-//   RUN_BY_MEMPROF_USES      if it is there, uses of blocks are recorded
-//   RUN_BY_MEMPROF_INFER     if it is there, threads without an operation work for the one that is open on the main thread
 //   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
 //   CUDA_INJECTION64_PATH    if it is this library, what the program takes from CUDA is recorded, too: the driver calls
 //                            `InitializeInjection` when the program initialises it
@@ -116,8 +114,6 @@ void begin() noexcept {
     options.trace_file = memprof::detail::literal_trace_path(stem + std::to_string(number) + ".memtrace");
     options.trace_thread = false;
     options.stacks = asked_stacks();
-    options.uses = std::getenv("RUN_BY_MEMPROF_USES") != nullptr;
-    options.infer_operations = std::getenv("RUN_BY_MEMPROF_INFER") != nullptr;
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
     if (!is_called()) report_missing("malloc", "the program has a malloc of its own, linked into it");

@@ -202,6 +202,13 @@ def check_words():
     expect("the program's arguments", Run([PROGRAM, "words", *words]).output.split("\n")[:-1], words)
 
 
+def check_options_of_scripts():
+    for option in ("--uses", "--infer-operations"):
+        said = Run([PROGRAM, "empty"], option, wanted_status=126, needs_profile=False).said
+        if "--uses and --infer-operations are for Python scripts" not in said:
+            sys.exit(said)
+
+
 def check_refusals():
     folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
     try:
