@@ -2,6 +2,7 @@ import { Chart } from '../chart';
 import { categoryColour, inkOn, operationColour, type ThemeColours } from '../colours';
 import type { Live, ShownBlock } from '../data/live';
 import { splitPath } from '../data/path';
+import { h } from '../dom';
 import { bytes, categoryName, exactBytes, number, others, outside, percent, shown } from '../format';
 import { speak } from '../status';
 import { hideTip, showTip } from '../tip';
@@ -259,6 +260,20 @@ export class Icicle extends Chart {
   private clicked(x: number, y: number): void {
     const cell = this.cellAt(x, y);
     if (cell) this.zoomTo(cell.node);
+  }
+
+  /** Fills `trail` with the ways back from a node. */
+  fillTrail(trail: HTMLElement, node: Node | null): void {
+    const above: Node[] = [];
+    for (let at = node?.parent ?? null; at; at = at.parent) above.unshift(at);
+    trail.hidden = above.length === 0;
+    const step = (to: Node, text: string, name = ''): HTMLElement => h('button', { type: 'button', class: name, title: text, click: () => this.zoomTo(to) }, text);
+    trail.replaceChildren(
+      h('span', { class: 'muted' }, 'Shown:'),
+      ...above.flatMap((at) => [step(at, shown(at.label)), h('span', { class: 'muted', 'aria-hidden': 'true' }, '\u203a')]),
+      h('span', { class: 'current' }, node ? shown(node.label) : ''),
+      ...(above.length > 0 ? [step(above[0], 'Show everything', 'all')] : []),
+    );
   }
 
   /** Zooms to a node, or out of it if it is already zoomed to. */

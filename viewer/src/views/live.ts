@@ -69,16 +69,7 @@ export class LiveView {
     this.focus = node;
     this.fillOperations();
     this.fillBlocks();
-    const above: Node[] = [];
-    for (let at = node?.parent ?? null; at; at = at.parent) above.unshift(at);
-    this.crumbs.hidden = above.length === 0;
-    const step = (to: Node, text: string, name = ''): HTMLElement => h('button', { type: 'button', class: name, title: text, click: () => this.icicle.zoomTo(to) }, text);
-    this.crumbs.replaceChildren(
-      h('span', { class: 'muted' }, 'Shown:'),
-      ...above.flatMap((at) => [step(at, shown(at.label)), h('span', { class: 'muted', 'aria-hidden': 'true' }, '\u203a')]),
-      h('span', { class: 'current' }, node ? shown(node.label) : ''),
-      ...(above.length > 0 ? [step(above[0], 'Show everything', 'all')] : []),
-    );
+    this.icicle.fillTrail(this.crumbs, node);
   }
 
   private total(): number {

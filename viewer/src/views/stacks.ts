@@ -130,16 +130,7 @@ export class StacksView {
 
   private focusOn(node: Node | null): void {
     this.focus = node;
-    const above: Node[] = [];
-    for (let at = node?.parent ?? null; at; at = at.parent) above.unshift(at);
-    this.crumbs.hidden = above.length === 0;
-    const step = (to: Node, text: string, name = ''): HTMLElement => h('button', { type: 'button', class: name, title: text, click: () => this.icicle.zoomTo(to) }, text);
-    this.crumbs.replaceChildren(
-      h('span', { class: 'muted' }, 'Shown:'),
-      ...above.flatMap((at) => [step(at, shown(at.label)), h('span', { class: 'muted', 'aria-hidden': 'true' }, '\u203a')]),
-      h('span', { class: 'current' }, node ? shown(node.label) : ''),
-      ...(above.length > 0 ? [step(above[0], 'Show everything', 'all')] : []),
-    );
+    this.icicle.fillTrail(this.crumbs, node);
     this.showHistory();
     this.fillCalls();
   }
