@@ -104,8 +104,13 @@ class history_reader : public replay_handler {
     const auto index = static_cast<std::uint32_t>(block.ordinal - 1);
     note_use(index, result_.events);
     const std::uint32_t call = until_operation_ends ? innermost_call(thread) : 0;
-    if (call != 0) used_in_[call].push_back(index);
+    if (call == 0) return;
+    std::vector<std::uint32_t>& blocks = used_in_[call];
+    // A long operation may use a block in each step.
+    if (last_call_.size() <= index) last_call_.resize(result_.blocks.size());
+    if (std::exchange(last_call_[index], call) != call) blocks.push_back(index);
   }
+  void on_unmatched_use(const replay_state&, const event&) { ++result_.unmatched_uses; }
   void on_operations(const replay_state&, std::uint32_t thread, const scope_stack& open) {
     if (!with_calls_) return;
     std::vector<open_call>& calls = open_calls_[thread];
@@ -185,6 +190,7 @@ class history_reader : public replay_handler {
   bool with_calls_;
   std::unordered_map<std::uint32_t, std::vector<open_call>> open_calls_;   // by thread
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> used_in_;  // what open calls use until they end
+  std::vector<std::uint32_t> last_call_;                                   // of each block: the last one that does so
 };
 
 /// Passes a trace on, and refuses one of whose events some are missing before the last.

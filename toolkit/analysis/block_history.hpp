@@ -68,6 +68,7 @@ struct block_history {
   std::vector<operation> operations;  ///< the first is "no operation"; parents come before their children
   std::vector<call> calls;            ///< the first is "no call"; empty if they were not asked for
   std::vector<use> uses;              ///< of each block; empty if the trace has none (`capture_options::uses`), or as for calls
+  std::int64_t unmatched_uses = 0;    ///< of memory at which no live block of any space begins
   std::vector<segment> segments;      ///< those that ended, in order
   std::unordered_map<label, std::string> segment_names;
   std::unordered_map<label, tensor> annotations;

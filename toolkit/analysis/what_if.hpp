@@ -75,6 +75,7 @@ struct what_if_price {
   double batch_ratio = 0;              ///< of the other run's batch size to this one's; 0: no other run
   std::int64_t scaled_bytes = 0;       ///< at the old peak: what scales with the batch
   std::int64_t unused_bytes = 0;       ///< at the old peak, with `free_at_last_use`: of blocks with no known use; they stay
+  std::int64_t unmatched_uses = 0;     ///< with `free_at_last_use`: those that name no live block, whose blocks may end too early
   std::int64_t unshaped_bytes = 0;     ///< at the old peak: activations and such whose shape is not known; they do not scale
 };
 

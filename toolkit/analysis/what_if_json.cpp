@@ -46,6 +46,7 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
           {"batch_ratio", price.batch_ratio},
           {"scaled_bytes", price.scaled_bytes},
           {"unused_bytes", price.unused_bytes},
+          {"unmatched_uses", price.unmatched_uses},
           {"unshaped_bytes", price.unshaped_bytes}};
 }
 

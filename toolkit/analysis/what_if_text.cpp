@@ -94,6 +94,12 @@ void add_known(marked_text& line, const what_if_result& of) {
         .add(" of the old peak have no recorded use, and stay as long as they did")
         .end_line();
   }
+  if (price.unmatched_uses != 0) {
+    line.add_count(price.unmatched_uses, "use names", "uses name");
+    line.add(" no live block", emphasis::caution)
+        .add(": mark_use takes the begin of a block, and blocks from before the capture ");
+    line.add("are unknown; those that are meant may be needed for longer").end_line();
+  }
   if (price.untyped_bytes != 0) {
     line.add_bytes(price.untyped_bytes)
         .add(" of these owners at the old peak have no known element type, and stay as they are: ");

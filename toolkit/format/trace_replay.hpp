@@ -69,6 +69,8 @@ struct replay_handler {
   void on_annotation(const replay_state&, const replayed_block&, category /*before*/) {}
   /// A live block is read or written: now, or until the innermost open operation of the thread ends.
   void on_use(const replay_state&, const replayed_block&, std::uint32_t /*thread*/, bool /*until_operation_ends*/) {}
+  /// A use of memory at which no live block begins.
+  void on_unmatched_use(const replay_state&, const event&) {}
   /// Operations began or ended on a thread; `open` are those open now.
   void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
   void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
@@ -278,8 +280,11 @@ class trace_replay {
   }
 
   void use(const event& happened, std::uint32_t thread) {
-    const replayed_block* const used = find(happened);
-    if (used != nullptr) handler_.on_use(state_, *used, thread, happened.tag != 0);
+    if (const replayed_block* const used = find(happened); used != nullptr) {
+      handler_.on_use(state_, *used, thread, happened.tag != 0);
+    } else if (happened.address != 0) {
+      handler_.on_unmatched_use(state_, happened);
+    }
   }
 
   /// The live block that the event is about, in whichever space it is; null if there is none.

@@ -528,6 +528,27 @@ TEST_CASE("what if: uses of one block by two threads last until the later operat
   CHECK(what_if(of.history, {.free_at_last_use = true}).after.bytes == 1'100);
 }
 
+TEST_CASE("what if: uses that name no live block are counted, and a long operation may use a block as often as it likes") {
+  const memprof::event_sink sink;
+  const recorded of = record(
+      [&] {
+        const auto training = memprof::track_operation<"train">();
+        const buffer weights(1'000);
+        for (int step = 0; step < 100'000; ++step) {
+          sink.use(weights.address(), true);
+          memprof::mark_use(weights.address() + 8);  // within the block
+        }
+        memprof::mark_use(nullptr);
+        const buffer later(1);
+      },
+      true);
+  CHECK(of.history.unmatched_uses == 100'000);
+  const what_if_result found = what_if(of.history, {.free_at_last_use = true});
+  CHECK(found.price.unmatched_uses == 100'000);
+  CHECK(found.after.bytes == 1'001);
+  CHECK_THAT(to_text(found), ContainsSubstring("100,000 uses name no live block"));
+}
+
 TEST_CASE("what if: parameters and optimizer state stay after their last use, as a further step would need them") {
   const recorded of = record(
       [] {

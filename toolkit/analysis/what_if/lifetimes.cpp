@@ -254,6 +254,7 @@ void offload(scenario& to, const block_history& run, std::string_view owner) {
 
 void free_at_last_use(scenario& to, const block_history& run, const std::vector<bool>& at_peak) {
   if (run.uses.empty()) raise("no use of a block is recorded, so nothing says which is the last");
+  to.price.unmatched_uses = run.unmatched_uses;
   for (std::uint32_t block = 0; block < run.blocks.size(); ++block) {
     const block_history::use& used = run.uses[block];
     const category kind = run.blocks[block].category;
