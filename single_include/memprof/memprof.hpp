@@ -25735,7 +25735,8 @@ class cupti_library {
     if (result == success) return {};
     subscriber_ = nullptr;
     if (result != another_subscriber) return "CUPTI refuses (" + words_of(result) + ")";
-    const std::string who = holder[0] == '\0' ? "another tool" : holder.data();
+    // A tool that used the older call has no name: "<not provided>".
+    const std::string who = holder[0] == '\0' || holder[0] == '<' ? "another tool" : holder.data();
     return who +
            " has CUPTI's callbacks, which it shares with nobody; run without it (Nsight Systems and Compute, cuda-gdb, "
            "compute-sanitizer, and PyTorch's profiler use them)";
@@ -28156,8 +28157,8 @@ enum class onednn_pass : std::uint8_t {
 #include <string_view>
 
 /// @file
-/// What CUDA kernels hold besides their results, as far as the way they work leaves no doubt. Compared neither with a GPU nor
-/// line by line with libtorch's sources (aten/src/ATen/native/cuda/). Calls of all other kernels are listed as approximations.
+/// What CUDA kernels hold besides their results, as far as the way they work leaves no doubt (aten/src/ATen/native/cuda/) or a
+/// GPU has shown it. Calls of all other kernels are listed as approximations.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -28165,16 +28166,8 @@ enum class cuda_memory : std::uint8_t {
   unknown,
   results,                ///< nothing else: the kernel fills, draws random numbers, or works element by element
   results_if_contiguous,  ///< inputs with gaps may be copied first
-  results_if_short        ///< reductions: if many elements become one, several thread blocks hold partial results
+  reduction               ///< reductions: if many elements become one, several thread blocks hold partial results
 };
-
-/// Whether several thread blocks may share the work for one result (Reduce.cuh). That needs more than 256 elements per thread; a
-/// block has 512 threads for a single result, and at least 16 rows of them for several, or half of both for complex numbers.
-[[nodiscard]] constexpr bool is_shared_reduction(std::int64_t elements, std::int64_t results) noexcept {
-  constexpr std::int64_t least_of_one = 256 * 256;
-  constexpr std::int64_t least_of_several = 256 * 8;
-  return results != 0 && elements / results >= (results == 1 ? least_of_one : least_of_several);
-}
 
 /// Operators without a rule, by name without overload; sorted.
 inline constexpr std::string_view kernels_of_cuda_with_results_alone[] = {"aten::_efficientzerotensor",
@@ -28263,30 +28256,82 @@ inline constexpr std::string_view kernels_of_cuda_with_results_alone_if_contiguo
 
 /// Reductions, including those with a rule; sorted.
 inline constexpr std::string_view reductions_on_cuda[] = {
-    "aten::all",       "aten::amax",   "aten::amin",    "aten::aminmax",
-    "aten::any",       "aten::argmax", "aten::argmin",  "aten::linalg_vector_norm",
-    "aten::logsumexp", "aten::max",    "aten::mean",    "aten::min",
-    "aten::norm",      "aten::prod",   "aten::std",     "aten::std_mean",
-    "aten::sum",       "aten::var",    "aten::var_mean"};
+    "aten::all",  "aten::amax",   "aten::amin",    "aten::aminmax",
+    "aten::any",  "aten::argmax", "aten::argmin",  "aten::linalg_vector_norm",
+    "aten::max",  "aten::mean",   "aten::min",     "aten::nansum",
+    "aten::norm", "aten::prod",   "aten::std",     "aten::std_mean",
+    "aten::sum",  "aten::var",    "aten::var_mean"};
 
 [[nodiscard]] inline cuda_memory memory_on_cuda(std::string_view schema_name, bool is_pointwise) {
   const auto has = [&](const auto& names) { return std::binary_search(std::begin(names), std::end(names), schema_name); };
   if (is_pointwise || has(kernels_of_cuda_with_results_alone)) return cuda_memory::results;
   if (has(kernels_of_cuda_with_results_alone_if_contiguous)) return cuda_memory::results_if_contiguous;
-  return has(reductions_on_cuda) ? cuda_memory::results_if_short : cuda_memory::unknown;
+  return has(reductions_on_cuda) ? cuda_memory::reduction : cuda_memory::unknown;
 }
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/backend/torch/simulation/cuda_properties.hpp>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// What the memory of CUDA kernels depends on, of the device that a simulation claims.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct cuda_properties {
+  std::int32_t multiprocessors = 108;
+  std::int16_t threads_per_multiprocessor = 2048;
+  bool is_hopper_or_later = false;
+};
+
+/// Those of an A100 if the name contains no GPU that is known.
+[[nodiscard]] constexpr cuda_properties cuda_properties_of(std::string_view device_name) noexcept {
+  struct known_gpu {
+    std::string_view name;
+    cuda_properties properties;
+  };
+  constexpr known_gpu known[] = {
+      {"24gb", {128, 1536, false}},                                // a GeForce RTX 4090
+      {"4090", {128, 1536, false}}, {"141gb", {132, 2048, true}},  // an H200
+      {"h100", {132, 2048, true}},  {"h200", {132, 2048, true}},  {"b100", {148, 2048, true}}, {"b200", {148, 2048, true}},
+  };
+  for (const known_gpu& gpu : known) {
+    if (device_name.find(gpu.name) != std::string_view::npos) return gpu.properties;
+  }
+  return {};
+}
+
+/// Of the simulation's device. Relaxed: the program orders the beginning of the capture with its own work.
+[[gnu::visibility("default")]] inline constinit std::atomic<cuda_properties> claimed_cuda{};
+static_assert(std::atomic<cuda_properties>::is_always_lock_free);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/simulation/device_usage.hpp>
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 /// @file
 /// What simulated tensors take on the fake CUDA device at this moment, for programs that ask: `torch.cuda.memory_allocated()`.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A model of the device's allocator, of whoever has one: it is told of each block, and says whether there is room. Its functions
+/// may be called from any thread.
+struct device_allocator {
+  void* self;
+  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes) says so as the allocator would, and
+  /// `free_bytes` what the device has left.
+  bool (*has_room)(void* self, std::int64_t bytes, char* message, std::size_t room, std::int64_t* free_bytes);
+  /// Blocks are known by address.
+  void (*allocate)(void* self, const void* address, std::int64_t bytes);
+  void (*deallocate)(void* self, const void* address);
+};
 
 /// The usage in one capture. Thread-safe; the numbers of a moment when no thread allocates agree with each other.
 class device_usage {
@@ -28305,14 +28350,20 @@ class device_usage {
   /// The number of the capture: blocks of an earlier one do not count when they are freed.
   [[nodiscard]] std::uint32_t capture() const noexcept { return capture_.load(std::memory_order_relaxed); }
 
-  void allocate(std::int64_t bytes) noexcept {
+  /// `used` must live until another or none is set; null: none.
+  void set_allocator(const device_allocator* used) noexcept { allocator_.store(used, std::memory_order_release); }
+  [[nodiscard]] const device_allocator* allocator() const noexcept { return allocator_.load(std::memory_order_acquire); }
+
+  void allocate(const void* address, std::int64_t bytes) noexcept {
+    if (const device_allocator* const model = allocator()) model->allocate(model->self, address, bytes);
     const std::int64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     raise_to(peak_, live);
     raise_to(reserved_, live);
     allocated_.fetch_add(bytes, std::memory_order_relaxed);
     allocations_.fetch_add(1, std::memory_order_relaxed);
   }
-  void deallocate(std::int64_t bytes) noexcept {
+  void deallocate(const void* address, std::int64_t bytes) noexcept {
+    if (const device_allocator* const model = allocator()) model->deallocate(model->self, address);
     live_.fetch_sub(bytes, std::memory_order_relaxed);
     deallocations_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -28344,6 +28395,7 @@ class device_usage {
     }
   }
 
+  std::atomic<const device_allocator*> allocator_{nullptr};
   std::atomic<std::uint32_t> capture_{0};
   std::atomic<std::int64_t> limit_{0};
   std::atomic<std::int64_t> live_{0};

@@ -303,4 +303,16 @@ TEST_CASE("cuda backend: while another tool has CUPTI's callbacks, the capture g
   CHECK(capture.profile().space("cuda:0").cumulative_current == mib);
 }
 
+TEST_CASE("cuda backend: a tool whose name CUPTI does not know is another tool") {
+  ::setenv("STAND_IN_CUPTI_HOLDER", "<not provided>", 1);
+  use_device();
+  auto capture = memprof::begin_capture<memprof::cuda_backend>();
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  const auto missing = memprof::rows_of<memprof::missing_source>(profile.facts);
+  REQUIRE(missing.size() == 1);
+  CHECK(missing[0].reason.starts_with("another tool has CUPTI's callbacks"));
+  ::unsetenv("STAND_IN_CUPTI_HOLDER");
+}
+
 }  // namespace memprof_tests::cuda_backend

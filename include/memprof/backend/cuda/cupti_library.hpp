@@ -127,7 +127,8 @@ class cupti_library {
     if (result == success) return {};
     subscriber_ = nullptr;
     if (result != another_subscriber) return "CUPTI refuses (" + words_of(result) + ")";
-    const std::string who = holder[0] == '\0' ? "another tool" : holder.data();
+    // A tool that used the older call has no name: "<not provided>".
+    const std::string who = holder[0] == '\0' || holder[0] == '<' ? "another tool" : holder.data();
     return who +
            " has CUPTI's callbacks, which it shares with nobody; run without it (Nsight Systems and Compute, cuda-gdb, "
            "compute-sanitizer, and PyTorch's profiler use them)";
