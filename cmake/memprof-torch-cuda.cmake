@@ -30,13 +30,14 @@ else()
   endif()
   # <site-packages>/torch/lib and <site-packages>/nvidia/cu13/include, or nvidia/cuda_runtime/include
   file(GLOB wheel_include_directories ${torch_library_directory}/../../nvidia/*/include)
-  find_path(memprof_cuda_runtime_include_directory cuda_runtime_api.h
+  # The wheels of CUDA 13 have the headers, but not the folder crt that they include, which is the compiler's.
+  find_path(memprof_cuda_runtime_include_directory NAMES crt/host_config.h
     HINTS ${CUDAToolkit_ROOT} ENV CUDAToolkit_ROOT ENV CUDA_PATH ${wheel_include_directories} /usr/local/cuda
     PATH_SUFFIXES include)
   mark_as_advanced(memprof_torch_cuda_library memprof_torch_c10_cuda_library memprof_cuda_runtime_include_directory)
   if(NOT memprof_cuda_runtime_include_directory)
     set(memprof_torch_cuda_NOT_FOUND_MESSAGE
-      "cuda_runtime_api.h was not found; set CUDAToolkit_ROOT to the folder of a CUDA toolkit, of which only headers are used")
+      "cuda_runtime_api.h, with the folder crt beside it, was not found; set CUDAToolkit_ROOT to the folder of a CUDA toolkit, of which only headers are used")
     return()
   endif()
   # Programs name only c10_cuda; torch_cuda registers the kernels when it is loaded, so it must not be left out.

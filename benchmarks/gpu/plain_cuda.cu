@@ -38,8 +38,10 @@ std::int64_t used_bytes() {
 
 /// Whole multiples of the driver's granularity, so that the device gives what was asked for.
 void check_plain_blocks() {
-  const std::int64_t before = used_bytes();
+  const std::int64_t without = used_bytes();
   auto capture = memprof::begin_capture<memprof::cuda_backend>();
+  const std::int64_t before = used_bytes();
+  std::printf("| what CUPTI takes of the device while a capture is active | | %lld | |\n", static_cast<long long>(before - without));
   std::vector<void*> blocks;
   for (const std::int64_t bytes : {64 * mib, 128 * mib, 32 * mib, 256 * mib}) {
     blocks.push_back(nullptr);
