@@ -1,6 +1,8 @@
 #include "captures.hpp"
 #include "models.hpp"
+#include "recorded_events.hpp"
 
+#include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/trace/device_presets.hpp>
 
@@ -9,7 +11,11 @@
 
 #include <catch2/catch_test_macros.hpp>
 
+#include <algorithm>
 #include <cstdint>
+#include <functional>
+#include <optional>
+#include <string_view>
 #include <vector>
 
 namespace memprof_tests::torch_no_dispatch_cuda {
@@ -108,6 +114,74 @@ TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBL
   CHECK(current(capture) == 2 * 256 + 33'554'432);
   product.backward(torch::ones_like(product));
   CHECK(current(capture) == 3 * 256 + 2 * 33'554'432);
+}
+
+/// What `work` allocates and frees on the fake device.
+recorded::changes sequence_of(std::string_view device, const std::function<void()>& work) {
+  auto capture = begin_no_dispatch({.device = memprof::device_preset(device)});
+  recorded::capture_events events{"cuda:0"};
+  work();
+  return events.so_far();
+}
+
+TEST_CASE("torch no_dispatch: a product with a bias takes cuBLASLt's workspace, as on an H200") {
+  const std::int64_t workspace = 33'554'432;
+  CHECK(sequence_of("gpu-141gb", [] {
+          const torch::NoGradGuard no_gradients;
+          const auto x = torch::empty({64, 64}, torch::kCUDA);
+          torch::addmm(torch::empty({64}, torch::kCUDA), x, x);
+        }) == recorded::changes{16384, 256, 16384, workspace, 1'048'576, -16384, -256, -16384});
+}
+
+TEST_CASE("torch no_dispatch: thread blocks of a long reduction hold what they did on an H200") {
+  const auto partial = [](std::vector<std::int64_t> sizes, std::vector<std::int64_t> dimensions, at::ScalarType type) {
+    const auto made = sequence_of("gpu-141gb", [&] {
+      const auto x = torch::empty(sizes, torch::TensorOptions(torch::kCUDA).dtype(type));
+      x.sum(dimensions);
+    });
+    return made.size() < 4 || made[2] < 0 ? recorded::changes{} : recorded::changes{made[2], made[3]};
+  };
+  using expected = recorded::changes;
+  CHECK(partial({2048, 768}, {0}, torch::kFloat) == expected{12'582'912, 24});
+  CHECK(partial({2048, 768}, {1}, torch::kFloat).empty());
+  CHECK(partial({2048, 768}, {0, 1}, torch::kBFloat16) == expected{768, 4});
+  CHECK(partial({16, 3, 224, 224}, {0, 2, 3}, torch::kFloat) == expected{1176, 12});
+  CHECK(partial({64, 1024, 1024}, {1}, torch::kFloat) == expected{167'772'160, 2048});
+  CHECK(partial({200000, 9}, {0}, torch::kFloat) == expected{56'448, 8});
+  CHECK(partial({100000, 32}, {0}, torch::kBFloat16) == expected{1'601'536, 4});
+}
+
+TEST_CASE("torch no_dispatch: the device decides how attention is computed") {
+  const auto attend = [](std::int64_t heads, std::int64_t key_heads, at::ScalarType type, std::string_view device) {
+    return sequence_of(device, [&] {
+      const torch::NoGradGuard no_gradients;
+      const auto options = torch::TensorOptions(torch::kCUDA).dtype(type);
+      const auto q = torch::empty({2, heads, 256, 64}, options);
+      const auto k = torch::empty({2, key_heads, 256, 64}, options);
+      at::scaled_dot_product_attention(q, k, k, {}, 0.0, true, std::nullopt, heads != key_heads);
+    });
+  };
+  using expected = recorded::changes;
+  // Memory-efficient attention: the result alone.
+  CHECK(attend(8, 8, torch::kFloat, "gpu-141gb") ==
+        expected{1'048'576, 1'048'576, 1'048'576, -1'048'576, -1'048'576, -1'048'576});
+  // cuDNN's, on an H200: its generator's state, the result, a workspace.
+  if (MEMPROF_TORCH_PREFERS_CUDNN)
+    CHECK(attend(8, 8, torch::kHalf, "gpu-141gb") ==
+          expected{524'288, 524'288, 8, 8, 524'288, 256, -256, -8, -8, -524'288, -524'288, -524'288});
+  // Flash attention before Hopper: the result, sums of rows, the generator's state.
+  CHECK(attend(8, 8, torch::kHalf, "gpu-80gb") ==
+        expected{524'288, 524'288, 524'288, 16'384, 16, 8, -16'384, -16, -8, -524'288, -524'288, -524'288});
+  // No fused kernel shares heads in single precision, so that there are scores: 2 x 8 x 256 x 256 of 4 bytes.
+  const auto grouped = attend(8, 2, torch::kFloat, "gpu-141gb");
+  CHECK(std::count(grouped.begin(), grouped.end(), 4'194'304) >= 2);
+}
+
+TEST_CASE("torch no_dispatch: an operator with a kernel on CUDA is not taken apart there") {
+  CHECK(sequence_of("gpu-141gb", [] {
+          const auto x = torch::empty({512}, torch::kCUDA).requires_grad_();
+          torch::silu(x).backward(torch::empty({512}, torch::kCUDA));
+        }) == recorded::changes{2048, 2048, 2048, 2048, -2048, -2048, -2048, -2048});
 }
 
 TEST_CASE("torch no_dispatch: fused attention on CUDA holds no scores") {

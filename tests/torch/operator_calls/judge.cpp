@@ -211,7 +211,7 @@ std::string way_on_cuda(const memprof::detail::operator_plan& plan) {
   if (plan.has_shape_function) {
     return plan.on_cuda == cuda_memory::results                 ? "shape function"
            : plan.on_cuda == cuda_memory::results_if_contiguous ? "shape function, listed with gaps"
-           : plan.on_cuda == cuda_memory::results_if_short      ? "shape function, listed if long"
+           : plan.on_cuda == cuda_memory::reduction             ? "shape function, partial results"
                                                                 : "shape function, listed";
   }
   if (plan.has_cpu_kernel) return "kernel of the CPU, listed";

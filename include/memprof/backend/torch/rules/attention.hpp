@@ -1,10 +1,13 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/cuda_properties.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <ATen/Parallel.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -94,6 +97,34 @@ inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
   call.returns(std::move(of_query), std::move(of_key), std::move(of_value));
 }
 
+/// How many parts of the keys flash attention gives to different thread blocks, if the queries alone do not fill the device
+/// (num_splits_heuristic of flash_attn/flash_api.cpp).
+[[nodiscard]] inline std::int64_t key_splits(const at::Tensor& query, const at::Tensor& key) {
+  const auto divided_up = [](std::int64_t value, std::int64_t by) { return (value + by - 1) / by; };
+  const std::int64_t width = query.size(3);
+  const std::int64_t places = 2 * std::int64_t{claimed_cuda.load(std::memory_order_relaxed).multiprocessors};
+  const std::int64_t blocks = query.size(0) * query.size(1) * divided_up(query.size(2), 64);
+  if (10 * blocks >= 8 * places) return 1;
+  const std::int64_t key_blocks = divided_up(key.size(2), width <= 64 ? 256 : width <= 128 ? 128 : 64);
+  const std::int64_t most = std::min({std::int64_t{128}, places, key_blocks});
+  const auto is_eligible = [&](std::int64_t splits) {
+    return splits == 1 || divided_up(key_blocks, splits) != divided_up(key_blocks, splits - 1);
+  };
+  const auto efficiency = [&](std::int64_t splits) {
+    const double waves = static_cast<double>(blocks * splits) / static_cast<double>(places);
+    return waves / std::ceil(waves);
+  };
+  double best = 0;
+  for (std::int64_t splits = 1; splits <= most; ++splits) {
+    if (is_eligible(splits)) best = std::max(best, efficiency(splits));
+  }
+  constexpr double good_enough = 0.85;
+  for (std::int64_t splits = 1; splits <= most; ++splits) {
+    if (is_eligible(splits) && efficiency(splits) >= good_enough * best) return splits;
+  }
+  return 1;
+}
+
 /// (query, key, value, dropout_p, is_causal, return_debug_mask, scale) -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
 /// philox_seed, philox_offset, debug_attn_mask)
 inline void flash_attention_rule(torch_call& call) {
@@ -104,13 +135,23 @@ inline void flash_attention_rule(torch_call& call) {
     return call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2),
                         call.tensor(1).size(2), at::Tensor{}, at::Tensor{}, at::Tensor{});
   }
-  const std::int64_t keys = call.tensor(1).size(2);
-  at::Tensor output = with_exchanged_heads(query);
+  const at::Tensor key = call.tensor(1);
+  const bool drops = call.number(3) != 0;
+  at::Tensor output = torch_call::empty_like(query);
   at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), query.size(2)}, query, at::kFloat);
+  at::Tensor sums_of_splits;
+  at::Tensor outputs_of_splits;
+  if (const std::int64_t splits = drops ? 1 : key_splits(query, key); splits > 1) {
+    sums_of_splits = torch_call::empty({splits, query.size(0), query.size(1), query.size(2)}, query, at::kFloat);
+    outputs_of_splits = torch_call::empty(
+        {splits, query.size(0), query.size(1), query.size(2), up_to_multiple(query.size(3), 32)}, query, at::kFloat);
+  }
   // Unsigned if libtorch has that type.
   at::Tensor seed = torch_call::empty({2}, query, at::kLong);
   at::Tensor offset = torch_call::empty({}, query, at::kLong);
-  call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), keys, std::move(seed),
+  const at::Tensor state = torch_call::scratch({2}, query, at::kLong, drops);
+  sums_of_splits.reset();
+  call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), key.size(2), std::move(seed),
                std::move(offset), torch_call::empty({0}, query));
 }
 
@@ -123,9 +164,10 @@ inline void flash_attention_backward_rule(torch_call& call) {
   const std::int64_t heads = query.size(1);
   const std::int64_t width = query.size(3);
   const at::Tensor gradient = torch_call::contiguous(torch_call::transposed(call.tensor(0), 1, 2));
-  at::Tensor of_query = with_exchanged_heads(query);
-  at::Tensor of_key = with_exchanged_heads(key);
-  at::Tensor of_value = with_exchanged_heads(call.tensor(3));
+  const at::Tensor output = torch_call::contiguous(torch_call::transposed(call.tensor(4), 1, 2));
+  at::Tensor of_query = torch_call::empty_like(query);
+  at::Tensor of_key = torch_call::empty_like(key);
+  at::Tensor of_value = torch_call::empty_like(call.tensor(3));
   // Row sums and the float32 sum of the query's gradient, over rounded sizes (flash_api.cpp, mha_bwd).
   const std::int64_t rounded_length = up_to_multiple(query.size(2), 128);
   const at::Tensor row_sums = torch_call::empty({batch, heads, rounded_length}, query, at::kFloat);
@@ -141,15 +183,75 @@ inline void flash_attention_backward_rule(torch_call& call) {
   call.returns(std::move(of_query), std::move(of_key), std::move(of_value));
 }
 
+/// (query, key, value, attn_bias, compute_log_sumexp, ...) -> (output, logsumexp, cum_seq_q, cum_seq_k, max_q, max_k,
+/// philox_seed, philox_offset, debug_attn_mask). cuDNN's workspaces are those that it asked for on an H200.
+inline void cudnn_attention_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(0);
+  if (!torch_call::is_on_cuda(query)) return call.run_without_rule();
+  at::Tensor seed = torch_call::empty({}, query, at::kLong);
+  at::Tensor offset = torch_call::empty({}, query, at::kLong);
+  at::Tensor output = torch_call::empty_like(query);
+  at::Tensor logsumexp;
+  if (call.flag(4)) logsumexp = torch_call::empty({query.size(0), query.size(1), query.size(2), 1}, query, at::kFloat);
+  constexpr std::int64_t workspace_bytes = 256;
+  const at::Tensor workspace = torch_call::scratch_bytes(workspace_bytes, query);
+  call.returns(std::move(output), std::move(logsumexp), at::Tensor{}, at::Tensor{}, query.size(2), call.tensor(1).size(2),
+               std::move(seed), std::move(offset), at::Tensor{});
+}
+
+/// (grad_out, query, key, value, out, logsumexp, ...) -> gradients of query, key, value
+inline void cudnn_attention_backward_rule(torch_call& call) {
+  const at::Tensor query = call.tensor(1);
+  const at::Tensor key = call.tensor(2);
+  if (!torch_call::is_on_cuda(query)) return call.run_without_rule();
+  at::Tensor of_query = torch_call::empty_like(query);
+  at::Tensor of_key = torch_call::empty_like(key);
+  at::Tensor of_value = torch_call::empty_like(call.tensor(3));
+  // Sums of rows, the float32 sum of the query's gradient, and with grouped queries the gradients of every head.
+  constexpr std::int64_t float_bytes = 4;
+  const std::int64_t rows = query.size(0) * query.size(1) * query.size(2);
+  std::int64_t bytes = 256 + float_bytes * rows * (1 + query.size(3));
+  if (key.size(1) != query.size(1))
+    bytes += 2 * query.size(0) * query.size(1) * key.size(2) * query.size(3) * static_cast<std::int64_t>(query.element_size());
+  const at::Tensor workspace = torch_call::scratch_bytes(bytes, query);
+  call.returns(std::move(of_query), std::move(of_key), std::move(of_value));
+}
+
+/// A number on the host, as the state of the generator is outside of CUDA graphs.
+[[nodiscard]] inline at::Tensor number_on_cpu() {
+  return detail::fake_strided({}, {}, c10::scalarTypeToTypeMeta(at::kLong), c10::Device{c10::kCPU});
+}
+
 /// (query, key, value, attn_bias, compute_log_sumexp, ...) -> (output, log_sumexp, philox_seed, philox_offset)
 inline void cuda_efficient_attention_rule(torch_call& call) {
   const at::Tensor query = call.tensor(0);
-  at::Tensor output = torch_call::transposed(
-      torch_call::empty({query.size(0), query.size(2), query.size(1), call.tensor(2).size(3)}, query), 1, 2);
+  const at::Tensor value = call.tensor(2);
+  const std::vector<std::int64_t> exchanged{query.size(0), query.size(2), query.size(1), value.size(3)};
+  at::Tensor output = torch_call::transposed(torch_call::empty(exchanged, query), 1, 2);
   const std::int64_t rows = call.flag(4) ? up_to_multiple(query.size(2), 32) : 0;
   at::Tensor logsumexp = torch_call::empty({query.size(0), query.size(1), rows}, query, at::kFloat);
-  call.returns(std::move(output), std::move(logsumexp), torch_call::empty({}, query, at::kLong),
-               torch_call::empty({}, query, at::kLong));
+  // Wide heads are summed outside of registers, in float32 if their type is narrower.
+  constexpr std::int64_t widest_in_registers = 128;
+  const bool is_narrow = query.scalar_type() != at::kFloat;
+  const at::Tensor sums = torch_call::scratch(exchanged, query, at::kFloat, is_narrow && value.size(3) > widest_in_registers);
+  call.returns(std::move(output), std::move(logsumexp), number_on_cpu(), number_on_cpu());
+}
+
+/// The workspace of the backward pass for one head, as the kernels for compute capability 8.0 and higher have it
+/// (mem_eff_attention/kernel_backward.h): for each block of queries and columns its part of the query's gradient, with a lock of
+/// 16 bytes; and wide sums of the gradients of keys and values, where these are narrower and do not fit into registers.
+[[nodiscard]] inline std::int64_t efficient_attention_workspace(const at::Tensor& query, const at::Tensor& key) {
+  constexpr std::int64_t float_bytes = 4;
+  constexpr std::int64_t lock_bytes = 16;
+  const bool is_narrow = query.scalar_type() != at::kFloat;
+  const std::int64_t width = query.size(3);
+  const std::int64_t block_rows = width <= 64 ? 64 : 128;
+  const std::int64_t block_columns = is_narrow && width > 64 && width <= 128 ? 128 : 64;
+  const std::int64_t blocks =
+      up_to_multiple(query.size(2), block_rows) / block_rows * (up_to_multiple(width, block_columns) / block_columns);
+  std::int64_t bytes = blocks * (block_rows * block_columns * float_bytes + lock_bytes);
+  if (is_narrow && width > 128) bytes += 2 * float_bytes * up_to_multiple(key.size(2), 64) * up_to_multiple(width, 128);
+  return bytes;
 }
 
 /// (grad_out, query, key, value, attn_bias, out, logsumexp, seed, offset, dropout_p, grad_input_mask, ...) -> gradients of query,
@@ -161,12 +263,18 @@ inline void cuda_efficient_attention_backward_rule(torch_call& call) {
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));
   at::Tensor of_bias;
   if (call.has(4) && call.tensor(4).defined() && call.wants(10, 3)) of_bias = torch_call::empty_like(call.tensor(4));
-  const at::Tensor row_sums =
-      torch_call::empty({query.size(0), query.size(1), up_to_multiple(query.size(2), 32)}, query, at::kFloat);
-  // The query's gradient is accumulated in float32 if its type is narrower.
-  at::Tensor wide_gradient;
-  if (query.scalar_type() != at::kFloat) wide_gradient = torch_call::empty(query.sizes(), query, at::kFloat);
-  call.approximate("scratch memory of the memory-efficient attention's backward pass depends on the device");
+  const std::vector<std::int64_t> rows{query.size(0), query.size(1), query.size(2)};
+  at::Tensor row_sums;  // of the output times its gradient
+  if (query.scalar_type() == at::kFloat) {
+    const at::Tensor products = torch_call::empty_like(call.tensor(0));
+    const at::Tensor sums = torch_call::empty({rows[0], rows[2], rows[1]}, query);
+    row_sums = rows[1] == 1 || rows[2] == 1 ? sums : torch_call::empty(rows, query);
+  } else {
+    row_sums = torch_call::empty(rows, query, at::kFloat);
+  }
+  const at::Tensor workspace =
+      torch_call::scratch_bytes(query.size(0) * query.size(1) * efficient_attention_workspace(query, call.tensor(2)), query);
+  row_sums.reset();
   call.returns(std::move(of_query), std::move(of_key), std::move(of_value), std::move(of_bias));
 }
 
@@ -175,6 +283,8 @@ inline constexpr known_rule attention_rules[] = {
     {"aten::_scaled_dot_product_flash_attention_for_cpu_backward", flash_attention_for_cpu_backward_rule},
     {"aten::_scaled_dot_product_flash_attention", flash_attention_rule},
     {"aten::_scaled_dot_product_flash_attention_backward", flash_attention_backward_rule},
+    {"aten::_scaled_dot_product_cudnn_attention", cudnn_attention_rule},
+    {"aten::_scaled_dot_product_cudnn_attention_backward", cudnn_attention_backward_rule},
     {"aten::_scaled_dot_product_efficient_attention", cuda_efficient_attention_rule},
     {"aten::_scaled_dot_product_efficient_attention_backward", cuda_efficient_attention_backward_rule},
 };

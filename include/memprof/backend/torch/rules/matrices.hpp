@@ -25,8 +25,21 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 [[nodiscard]] inline bool is_copied_for_blas(const at::Tensor& matrix) {
-  return matrix.defined() && !torch_call::is_on_cuda(matrix) && matrix.numel() != 0 && !suits_blas(matrix);
+  return matrix.defined() && matrix.numel() != 0 && !suits_blas(matrix);
 }
+
+/// Whether cuBLAS gets a copy of a matrix, as it does of one that is expanded from fewer numbers.
+[[nodiscard]] inline bool is_copied_for_cublas(const at::Tensor& matrix) {
+  return matrix.numel() != 0 && !matrix.is_non_overlapping_and_dense() && !suits_blas(matrix);
+}
+/// The copies for both factors, after the result, for as long as they are kept.
+struct cublas_copies {
+  cublas_copies(const at::Tensor& left, const at::Tensor& right)
+      : of_left(torch_call::scratch(left.sizes(), left, {}, is_copied_for_cublas(left))),
+        of_right(torch_call::scratch(right.sizes(), right, {}, is_copied_for_cublas(right))) {}
+  at::Tensor of_left;
+  at::Tensor of_right;
+};
 
 /// What oneDNN holds for products of 16-bit numbers depends on the processor, so small ones run for real. So do those of
 /// conjugated matrices, which kernels resolve as needed. True if the call has ended.
@@ -46,13 +59,25 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return true;
 }
 
+/// Whether CUDA adds the bias of a linear layer in the same kernel, by cuBLASLt (aten/src/ATen/native/cuda/Blas.cpp).
+[[nodiscard]] inline bool adds_bias_by_cublas_lt(torch_call& call, std::size_t first) {
+  const at::Tensor left = call.tensor(first);
+  if (first == 0 || call.tensor(0).dim() != 1 || !call.tensor(0).is_contiguous()) return false;
+  return !left.is_complex() && call.tensor(0).size(0) == call.tensor(2).size(1) && left.size(0) > 1 && left.size(1) > 1;
+}
+
 /// The copies for the product of two matrices; `first` and its successor are the positions of the factors.
 inline void multiply_matrices(torch_call& call, std::size_t first) {
   const at::Tensor left = call.tensor(first);
   const at::Tensor right = call.tensor(first + 1);
   if (multiply_for_real(call, left, right)) return;
+  const bool has_bias = torch_call::is_on_cuda(left) && adds_bias_by_cublas_lt(call, first);
   call.run_shape_function();
-  if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
+  if (torch_call::is_on_cuda(left)) {
+    cublas_workspaces::instance().ensure(has_bias);
+    const cublas_copies copies{left, right};
+    return;
+  }
   at::Tensor left_copy;
   at::Tensor right_copy;
   if (left.numel() == 0 || right.numel() == 0) return;
@@ -68,7 +93,11 @@ inline void multiply_batches(torch_call& call, std::size_t first) {
   const at::Tensor right = call.tensor(first + 1);
   if (multiply_for_real(call, left, right)) return;
   call.run_shape_function();
-  if (torch_call::is_on_cuda(left)) cublas_workspaces::instance().ensure();
+  if (torch_call::is_on_cuda(left)) {
+    cublas_workspaces::instance().ensure();
+    const cublas_copies copies{left, right};
+    return;
+  }
   constexpr std::int64_t least_work = 400;
   if (left.size(1) * left.size(2) * right.size(2) < least_work) return;
   const bool copies_left = is_copied_for_blas(left);

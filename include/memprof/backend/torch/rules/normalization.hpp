@@ -26,11 +26,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return tensor.defined() ? torch_call::contiguous(tensor) : at::Tensor{};
 }
 
+[[nodiscard]] inline at::ScalarType statistics_type_of_parameters(const at::Tensor& input, const at::Tensor& weight) {
+  return weight.defined() && weight.scalar_type() != input.scalar_type() ? at::kFloat : input.scalar_type();
+}
 /// The type of mean and reciprocal deviation: on CUDA, that of the accumulation; on the CPU, that of the parameters if the input
 /// has a different, narrower type.
 [[nodiscard]] inline at::ScalarType statistics_type(const at::Tensor& input, const at::Tensor& weight) {
-  if (torch_call::is_on_cuda(input)) return accumulation_type(input.scalar_type());
-  return weight.defined() && weight.scalar_type() != input.scalar_type() ? at::kFloat : input.scalar_type();
+  return torch_call::is_on_cuda(input) ? accumulation_type(input.scalar_type()) : statistics_type_of_parameters(input, weight);
 }
 
 /// (input, normalized_shape, weight, bias, eps) -> (output, mean, rstd)
@@ -71,6 +73,31 @@ inline void layer_norm_backward_rule(torch_call& call) {
     sums_of_threads = torch_call::scratch({2, at::get_num_threads(), product_of(call.integers(2))}, input);
   }
   call.returns(of_input, of_weight, of_bias);
+}
+
+/// CUDA's kernel: (input, normalized_shape, weight, eps) -> (output, rstd)
+inline void rms_norm_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  const at::Tensor contiguous = torch_call::contiguous(input);
+  at::Tensor output = torch_call::empty(input.sizes(), input);
+  std::vector<std::int64_t> statistics = input.sizes().vec();
+  for (std::size_t index = statistics.size() - call.integers(1).size(); index < statistics.size(); ++index) statistics[index] = 1;
+  at::Tensor deviation = torch_call::empty(statistics, input, accumulation_type(input.scalar_type()));
+  call.returns(std::move(output), std::move(deviation));
+}
+/// (grad_out, input, normalized_shape, rstd, weight, output_mask) -> gradients of input and weight
+inline void rms_norm_backward_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(1);
+  const at::Tensor weight = call.tensor(4);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  const at::Tensor contiguous = torch_call::contiguous(input);
+  at::Tensor of_input;
+  at::Tensor of_weight;
+  if (call.wants(5, 0)) of_input = torch_call::empty(input.sizes(), input);
+  if (call.wants(5, 1) && weight.defined()) of_weight = torch_call::empty(weight.sizes(), weight);
+  const at::Tensor contiguous_gradient = torch_call::contiguous(call.tensor(0));
+  call.returns(std::move(of_input), std::move(of_weight));
 }
 
 /// Whether a batch normalisation kernel reads a tensor without strides.
@@ -136,10 +163,15 @@ inline void batch_norm_backward_rule(torch_call& call) {
 inline void group_norm_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor contiguous = torch_call::contiguous(input, group_norm_format(input));
-  const at::ScalarType dtype = statistics_type(input, call.tensor(1));
+  const at::ScalarType dtype = statistics_type_of_parameters(input, call.tensor(1));
   const at::Tensor output = torch_call::in_format(input.sizes(), input, group_norm_format(input));
   const at::Tensor mean = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
   const at::Tensor deviation = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
+  // CUDA computes a factor and a summand for every image and channel first.
+  const bool is_on_cuda = torch_call::is_on_cuda(input);
+  const at::ScalarType wide = accumulation_type(input.scalar_type());
+  const at::Tensor factors = torch_call::scratch({call.integer(3), call.integer(4)}, input, wide, is_on_cuda);
+  const at::Tensor summands = torch_call::scratch({call.integer(3), call.integer(4)}, input, wide, is_on_cuda);
   call.returns(output, mean, deviation);
 }
 
@@ -158,11 +190,20 @@ inline void group_norm_backward_rule(torch_call& call) {
   const at::ScalarType dtype = accumulation_type(input.scalar_type());
   const at::Tensor products = torch_call::scratch({call.integer(5), call.integer(6)}, input, dtype);
   const at::Tensor sums = torch_call::scratch({call.integer(5), call.integer(6)}, input, dtype);
+  if (torch_call::is_on_cuda(input)) {
+    at::Tensor of_groups = torch_call::scratch({call.integer(5), call.integer(8)}, input, dtype);
+    at::Tensor also_of_groups = torch_call::scratch({call.integer(5), call.integer(8)}, input, dtype);
+    const at::Tensor factors = torch_call::scratch({call.integer(5), call.integer(6)}, input, dtype, weight.defined());
+    also_of_groups.reset();
+    of_groups.reset();
+  }
   call.returns(of_input, of_weight, of_bias);
 }
 
 inline constexpr known_rule normalization_rules[] = {
     {"aten::native_layer_norm", layer_norm_rule},
+    {"aten::_fused_rms_norm", rms_norm_rule},
+    {"aten::_fused_rms_norm_backward", rms_norm_backward_rule},
     {"aten::native_layer_norm_backward", layer_norm_backward_rule},
     {"aten::native_batch_norm", batch_norm_rule},
     {"aten::_native_batch_norm_legit", batch_norm_rule},

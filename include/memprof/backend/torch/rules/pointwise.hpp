@@ -6,6 +6,7 @@
 #include <ATen/TensorIterator.h>
 #include <ATen/native/TypeProperties.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
@@ -109,8 +110,30 @@ inline void prelu_backward_rule(torch_call& call) {
 /// (self, shifts, dims): each dimension creates its own tensor.
 inline void roll_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
-  if (call.integers(2).size() != 1) return call.run_without_rule();
-  call.returns(torch_call::empty(input.sizes(), input));
+  const std::size_t dimensions = call.integers(2).size();
+  if (!torch_call::is_on_cuda(input)) {
+    if (dimensions != 1) return call.run_without_rule();
+    return call.returns(torch_call::empty(input.sizes(), input));
+  }
+  at::Tensor rolled = input;
+  for (std::size_t turn = 0; turn < std::max<std::size_t>(dimensions, 1); ++turn) {
+    const at::Tensor contiguous = torch_call::contiguous(rolled);
+    rolled = torch_call::empty(input.sizes(), input);
+  }
+  call.returns(std::move(rolled));
+}
+
+/// (self) -> (output, buffer), which only the CPU uses
+inline void log_sigmoid_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  at::Tensor output = torch_call::empty_like(input);
+  call.returns(std::move(output), torch_call::empty({0}, input));
+}
+/// (grad_output, self, buffer)
+inline void log_sigmoid_backward_rule(torch_call& call) {
+  if (!torch_call::is_on_cuda(call.tensor(0))) return call.run_without_rule();
+  gradient_rule(call);
 }
 
 inline constexpr known_rule pointwise_rules[] = {
@@ -119,12 +142,15 @@ inline constexpr known_rule pointwise_rules[] = {
     {"aten::hardswish", like_first_rule},
     {"aten::hardswish_backward", gradient_rule},
     {"aten::mish_backward", gradient_rule},
+    {"aten::silu_backward", gradient_rule},
     {"aten::gelu_backward", gelu_backward_rule},
     {"aten::gelu_backward.grad_input", gelu_backward_rule},
     {"aten::_prelu_kernel", like_first_rule},
     {"aten::_prelu_kernel_backward", prelu_backward_rule},
     {"aten::flip", like_first_rule},
     {"aten::roll", roll_rule},
+    {"aten::log_sigmoid_forward", log_sigmoid_rule},
+    {"aten::log_sigmoid_backward", log_sigmoid_backward_rule},
     {"aten::where.self", where_rule},
     {"aten::where.self_out", where_out_rule},
     {"aten::abs.out", abs_out_rule},

@@ -13,8 +13,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 inline void native_dropout_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
-  const at::Tensor output = torch_call::empty_like(input);
   const at::Tensor mask = torch_call::empty_like(input, at::kBool);
+  const at::Tensor output = torch_call::empty_like(input);
   call.returns(output, mask);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/cuda_reduction.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <ATen/WrapDimUtils.h>
@@ -20,10 +21,7 @@ inline constexpr const char* unknown_scratch_on_cuda = "results are exact; scrat
 /// The sizes that remain of `input` when `dimensions` are reduced, all of them if none are given.
 [[nodiscard]] inline std::vector<std::int64_t> reduced_sizes(const at::Tensor& input, const std::vector<std::int64_t>& dimensions,
                                                              bool keeps_dimensions) {
-  std::vector<bool> is_reduced(static_cast<std::size_t>(input.dim()), dimensions.empty());
-  if (input.dim() != 0) {
-    for (const std::int64_t one : dimensions) is_reduced[static_cast<std::size_t>(at::maybe_wrap_dim(one, input.dim()))] = true;
-  }
+  const std::vector<bool> is_reduced = reduced_dimensions(input, dimensions);
   std::vector<std::int64_t> sizes;
   for (std::size_t index = 0; index < is_reduced.size(); ++index) {
     if (!is_reduced[index])
@@ -106,12 +104,29 @@ inline void histogram_rule(torch_call& call) {
   call.returns(torch_call::empty({call.integer(1)}, input));
 }
 
+/// (self, dim): CUDA sums what is not zero.
+inline void count_nonzero_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  const std::vector<std::int64_t> dimensions = call.integers(1);
+  const at::Tensor are_not_zero = torch_call::empty_like(input, at::kBool);
+  at::Tensor result = torch_call::empty(reduced_sizes(input, dimensions, false), input, at::kLong);
+  const at::Tensor wide = torch_call::empty_like(input, at::kLong);
+  hold_partial_results(wide, dimensions, static_cast<std::int64_t>(sizeof(std::int64_t)));
+  call.returns(std::move(result));
+}
+
 /// (self, dim, keepdim, *, out)
 inline void logsumexp_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor result = call.tensor(3);
   const std::vector<std::int64_t> kept = reduced_sizes(input, call.integers(1), true);
   const at::Tensor greatest = torch_call::empty(kept, input);
+  const bool is_on_cuda = torch_call::is_on_cuda(input) && !input.is_complex();
+  const auto hold = [&](const at::Tensor& reduced, std::int64_t bytes) {
+    if (is_on_cuda) hold_partial_results(reduced, call.integers(1), bytes);
+  };
+  hold(input, static_cast<std::int64_t>(input.element_size()));
   {
     const at::Tensor magnitudes = torch_call::empty(kept, input);
     const at::Tensor are_infinite = torch_call::empty(kept, input, at::kBool);
@@ -119,6 +134,7 @@ inline void logsumexp_rule(torch_call& call) {
   const at::Tensor differences = torch_call::empty_like(input);
   const std::vector<std::int64_t> sizes = reduced_sizes(input, call.integers(1), call.flag(2));
   if (result.sizes() != at::IntArrayRef{sizes}) result.resize_(sizes);
+  hold(differences, static_cast<std::int64_t>(c10::elementSize(accumulation_type(input.scalar_type()))));
   call.returns(result);
 }
 
@@ -133,8 +149,8 @@ inline void resize_values_and_indices(torch_call& call, std::int64_t reduced, bo
 /// (self, k, dim, keepdim, *, values, indices)
 inline void kth_value_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
-  if (torch_call::is_on_cuda(input)) call.approximate(unknown_scratch_on_cuda);
   resize_values_and_indices(call, call.integer(2), call.flag(3));
+  if (torch_call::is_on_cuda(input)) return call.returns(call.tensor(4), call.tensor(5));
   const at::Tensor partly_sorted = torch_call::empty(input.sizes(), input);
   const at::Tensor their_indices = torch_call::empty(input.sizes(), input, at::kLong);
   call.returns(call.tensor(4), call.tensor(5));
@@ -161,6 +177,11 @@ inline void softmax_backward_rule(torch_call& call) {
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor output = call.tensor(1);
   call.run_shape_function();
+  // CUDA's kernel of softmax gets the product, which that of log_softmax computes itself.
+  const bool multiplies =
+      torch_call::is_on_cuda(gradient) && call.called().operator_name().name == "aten::_softmax_backward_data";
+  const at::Tensor product = torch_call::scratch(gradient.sizes(), gradient, {}, multiplies);
+  if (multiplies && output.is_contiguous()) return;
   const at::Tensor contiguous_gradient = torch_call::contiguous(gradient);
   const at::Tensor contiguous_output = torch_call::contiguous(output);
 }
@@ -188,6 +209,8 @@ inline constexpr known_rule reduction_rules[] = {
     {"aten::var_mean.correction", variance_and_mean_rule},
     {"aten::std_mean.correction", variance_and_mean_rule},
     {"aten::histc", histogram_rule},
+    {"aten::count_nonzero", count_nonzero_rule},
+    {"aten::count_nonzero.dim_IntList", count_nonzero_rule},
     {"aten::sum.dim_IntList", sum_rule},
     {"aten::sum.IntList_out", sum_rule},
     {"aten::prod", prod_rule},

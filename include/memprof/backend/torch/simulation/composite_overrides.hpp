@@ -1,12 +1,17 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/cuda_properties.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
+#include <memprof/backend/torch/version.hpp>
 
+#include <ATen/Context.h>
+#include <ATen/autocast_mode.h>
 #include <ATen/core/grad_mode.h>
+#include <ATen/ops/_scaled_dot_product_attention_math.h>
 #include <ATen/ops/_scaled_dot_product_efficient_attention.h>
 #include <ATen/ops/_scaled_dot_product_flash_attention.h>
 #include <ATen/ops/ctc_loss.h>
@@ -20,6 +25,7 @@
 #include <c10/core/impl/LocalDispatchKeySet.h>
 #include <torch/library.h>
 
+#include <atomic>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -32,14 +38,65 @@
 /// Operators above autograd that, before they call others, depend on how libtorch was built or read data. They are replaced for
 /// fake tensors.
 
+#define MEMPROF_TORCH_PREFERS_CUDNN (TORCH_VERSION_MAJOR > 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR >= 11))
+#if MEMPROF_TORCH_PREFERS_CUDNN
+#include <ATen/ops/_scaled_dot_product_cudnn_attention.h>
+#endif
+
 namespace memprof::inline MEMPROF_ABI::detail {
 
 [[nodiscard]] inline bool is_simulated(const at::Tensor& tensor) { return !runs_for_real() && is_fake(tensor); }
 
-/// Whether a GPU's flash attention accepts these (sdp_utils.cpp): 16-bit types, heads of at most 256 elements.
-[[nodiscard]] inline bool suits_flash_attention(const at::Tensor& query) {
-  return (query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16) && query.size(-1) <= 256;
-}
+/// The arguments of attention, as far as the choice of a kernel depends on them (sdp_utils.cpp, for devices of compute
+/// capability 8.0 and higher).
+struct attention_inputs {
+  const at::Tensor& query;
+  const at::Tensor& key;
+  const at::Tensor& value;
+  at::Tensor mask;  ///< undefined: none
+  bool is_causal;
+  bool is_grouped;  ///< several heads of the query may share one of key and value
+
+  [[nodiscard]] bool is_half() const { return query.scalar_type() == at::kHalf || query.scalar_type() == at::kBFloat16; }
+  [[nodiscard]] bool has_equal_heads() const { return query.size(1) == key.size(1) && query.size(1) == value.size(1); }
+  [[nodiscard]] bool has_groups_of_heads() const {
+    return is_grouped && key.size(1) == value.size(1) && key.size(1) != 0 && query.size(1) % key.size(1) == 0;
+  }
+  /// What holds for each kernel but that of many steps.
+  [[nodiscard]] bool is_regular() const {
+    for (const at::Tensor& each : {query, key, value}) {
+      if (each.dim() != 4 || each.size(0) != query.size(0) || each.size(2) == 0 || each.stride(-1) != 1) return false;
+    }
+    return !mask.defined() || mask.stride(-1) == 1;
+  }
+
+  /// Preferred from Hopper on, by the versions that were compared with one.
+  [[nodiscard]] bool suit_cudnn() const {
+#if MEMPROF_TORCH_PREFERS_CUDNN
+    constexpr std::int64_t longest_head = 256;
+    return claimed_cuda.load(std::memory_order_relaxed).is_hopper_or_later && at::globalContext().userEnabledCuDNNSDP() &&
+           is_regular() && is_half() && (has_equal_heads() || has_groups_of_heads()) && query.size(3) <= longest_head &&
+           query.size(3) % 8 == 0 && value.size(3) % 8 == 0 && query.size(3) == key.size(3) && key.size(2) > 1 &&
+           !mask_needs_gradient();
+#else
+    return false;
+#endif
+  }
+  [[nodiscard]] bool mask_needs_gradient() const { return mask.defined() && mask.requires_grad() && at::GradMode::is_enabled(); }
+
+  [[nodiscard]] bool suit_flash() const {
+    constexpr std::int64_t longest_head = 256;
+    return at::globalContext().userEnabledFlashSDP() && is_regular() && is_half() && !mask.defined() &&
+           (has_equal_heads() || has_groups_of_heads()) && query.size(3) <= longest_head && query.size(3) == key.size(3) &&
+           query.size(3) == value.size(3) && (!is_causal || query.size(2) == key.size(2));
+  }
+  [[nodiscard]] bool suit_efficient() const {
+    const std::int64_t alignment = is_half() ? 8 : 4;
+    return at::globalContext().userEnabledMemEfficientSDP() && is_regular() && has_equal_heads() &&
+           (is_half() || query.scalar_type() == at::kFloat) && query.size(3) == key.size(3) && query.size(3) != 0 &&
+           query.size(3) % alignment == 0 && value.size(3) % alignment == 0;
+  }
+};
 
 /// A template, for the signature of libtorch's `scaled_dot_product_attention`: older versions have no `enable_gqa`, and an
 /// optional type of their own.
@@ -49,15 +106,37 @@ struct attention_choice;
 template <class Mask, class Scale, class... Grouped>
 struct attention_choice<at::Tensor(const at::Tensor&, const at::Tensor&, const at::Tensor&, Mask, double, bool, Scale,
                                    Grouped...)> {
-  /// Chooses as libtorch with CUDA does on a device of compute capability 8.0 or higher.
+  /// Chooses as libtorch with CUDA does, unless the program prefers cuDNN.
   static at::Tensor choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value, Mask mask, double dropout,
                            bool is_causal, Scale scale, Grouped... is_grouped) {
     const c10::impl::ExcludeDispatchKeyGuard below{c10::DispatchKey::DeferredInit};
-    const bool has_mask = mask.has_value() && mask->defined();
     if (!is_simulated(query) || !query.is_cuda() || query.dim() != 4) {
       return at::scaled_dot_product_attention(query, key, value, mask, dropout, is_causal, scale, is_grouped...);
     }
-    if (!has_mask && suits_flash_attention(query)) {
+#if TORCH_VERSION_MAJOR > 2 || TORCH_VERSION_MINOR >= 4
+    if (at::autocast::is_autocast_enabled(at::kCUDA)) {
+      const auto cast = [to = at::autocast::get_autocast_dtype(at::kCUDA)](const at::Tensor& tensor) {
+        return at::autocast::cached_cast(to, tensor, at::kCUDA);
+      };
+      std::remove_cvref_t<Mask> mask_of_type = mask;
+      if (mask.has_value() && mask->defined()) mask_of_type = cast(*mask);
+      const at::Tensor cast_query = cast(query);
+      const at::Tensor cast_key = cast(key);
+      const at::Tensor cast_value = cast(value);
+      const c10::impl::ExcludeDispatchKeyGuard no_autocast{at::autocast::get_autocast_dispatch_key_from_device_type(at::kCUDA)};
+      return choose_kernel(cast_query, cast_key, cast_value, mask_of_type, dropout, is_causal, scale, is_grouped...);
+    }
+#endif
+    return choose_kernel(query, key, value, mask, dropout, is_causal, scale, is_grouped...);
+  }
+
+ private:
+  static at::Tensor choose_kernel(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
+                                  const std::remove_cvref_t<Mask>& mask, double dropout, bool is_causal, Scale scale,
+                                  Grouped... is_grouped) {
+    const bool has_mask = mask.has_value() && mask->defined();
+    const attention_inputs inputs{query, key, value, has_mask ? *mask : at::Tensor{}, is_causal, (false || ... || is_grouped)};
+    if (inputs.suit_flash() && !inputs.suit_cudnn()) {
       return std::get<0>(at::_scaled_dot_product_flash_attention(query, key, value, dropout, is_causal, false, scale));
     }
     const bool needs_gradient =
@@ -65,6 +144,16 @@ struct attention_choice<at::Tensor(const at::Tensor&, const at::Tensor&, const a
     std::remove_cvref_t<Mask> bias = mask;
     if (has_mask && mask->scalar_type() == at::kBool) {
       bias = at::zeros_like(*mask, mask->options().dtype(query.scalar_type())).masked_fill_(mask->logical_not(), 0);
+    }
+#if MEMPROF_TORCH_PREFERS_CUDNN
+    if (inputs.suit_cudnn()) {
+      return std::get<0>(
+          at::_scaled_dot_product_cudnn_attention(query, key, value, bias, needs_gradient, dropout, is_causal, false, scale));
+    }
+#endif
+    if (!inputs.suit_efficient()) {
+      return std::get<0>(at::_scaled_dot_product_attention_math(query, key, value, bias, dropout, is_causal, std::nullopt, scale,
+                                                                is_grouped...));
     }
     return std::get<0>(
         at::_scaled_dot_product_efficient_attention(query, key, value, bias, needs_gradient, dropout, is_causal, scale));
@@ -132,6 +221,21 @@ Result choose_quantile(const at::Tensor& self, const at::Tensor& quantiles, std:
   unknown_reads::instance().add(read_use::prints);
   const at::Tensor medians = at::full(quantiles.sizes(), 0.5, quantiles.options());
   return Quantile(self, medians, dimension, keeps_dimension, interpolation, result...);
+}
+
+inline void refuse_to_compute(const c10::OperatorHandle& called, torch::jit::Stack*) {
+  TORCH_CHECK(false, called.operator_name(), ": there is no CUDA device");
+}
+
+/// Autograd takes operators apart that have no kernel for the device. These have one on CUDA, and elsewhere are composed of
+/// others; in a build without CUDA, such a kernel is registered for them, which is not called.
+inline void keep_whole_on_cuda() {
+  static auto* const kernels = new torch::Library{torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__};
+  for (const char* const name : {"silu_backward", "mish_backward", "_fused_rms_norm"}) {
+    const auto known = c10::Dispatcher::singleton().findOp({std::string{"aten::"} + name, ""});
+    if (!known.has_value() || known->hasKernelForDispatchKey(c10::DispatchKey::CUDA)) continue;
+    kernels->impl(name, torch::CppFunction::makeFromBoxedFunction<&refuse_to_compute>());
+  }
 }
 
 /// Registers the overrides permanently; they are never called on threads that are not simulated.

@@ -9,15 +9,19 @@
 #include <torch/csrc/autograd/graph_task.h>
 
 #include <array>
+#include <charconv>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 /// @file
-/// The workspace that libtorch permanently gives to cuBLAS, from the caching allocator, at a thread's first matrix product. On
-/// CUDA, one thread runs the forward pass and another the backward pass (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp).
+/// The workspaces that libtorch permanently gives to cuBLAS and cuBLASLt, from the caching allocator, at a thread's first matrix
+/// product and its first with a bias. On CUDA, one thread runs the forward pass and another the backward pass
+/// (aten/src/ATen/cuda/CUDABlas.cpp, CublasHandlePool.cpp).
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -55,28 +59,42 @@ static_assert(cublas_workspace_bytes("4096:2") == 0 && cublas_workspace_bytes(":
   return cublas_workspace_bytes(std::string_view{":4096:2:16:8"});
 }
 
+/// The size of cuBLASLt's workspace: 1 MiB, or as set in the environment, in KiB.
+[[nodiscard]] inline std::int64_t cublas_lt_workspace_bytes() {
+  std::int64_t kib = 1024;
+  if (const char* const setting = std::getenv("CUBLASLT_WORKSPACE_SIZE")) {
+    const std::string_view digits{setting};
+    std::int64_t set = 0;
+    const auto [end, fault] = std::from_chars(digits.begin(), digits.end(), set);
+    constexpr std::int64_t most = std::int64_t{1} << 24;
+    if (fault == std::errc{} && end == digits.end() && set > 0 && set <= most) kib = set;
+  }
+  return kib << 10;
+}
+
 /// The workspaces of one capture.
 class cublas_workspaces {
  public:
   void begin(std::int64_t bytes) {
     const std::lock_guard<std::mutex> guard{lock_};
-    if (bytes != bytes_) {
-      unmap_pages(addresses_, 2 * static_cast<std::size_t>(bytes_));
-      addresses_ = static_cast<char*>(map_pages(2 * static_cast<std::size_t>(bytes)));
+    const auto total = [](const std::array<std::int64_t, 2>& sizes) { return 2 * static_cast<std::size_t>(sizes[0] + sizes[1]); };
+    const std::array<std::int64_t, 2> sizes{bytes, cublas_lt_workspace_bytes()};
+    if (sizes != bytes_) {
+      unmap_pages(addresses_, total(bytes_));
+      addresses_ = static_cast<char*>(map_pages(total(sizes)));
     }
-    bytes_ = bytes;
+    bytes_ = sizes;
     // The workspaces of the last capture were live until it ended, so nothing is recorded.
     is_made_ = {};
   }
 
-  /// Creates the workspace of the calling pass if it has none yet. Cheap after that.
-  void ensure() {
-    const bool is_backward = torch::autograd::get_current_graph_task_id() != -1;
+  /// Creates the workspaces of the calling pass that it lacks: cuBLAS's, and that of cuBLASLt for a product with a bias. Cheap
+  /// after that.
+  void ensure(bool has_bias = false) {
+    const std::size_t pass = torch::autograd::get_current_graph_task_id() != -1 ? 1 : 0;
     const std::lock_guard<std::mutex> guard{lock_};
-    if (std::exchange(is_made_[is_backward ? 1 : 0], true)) return;
-    const auto bytes = static_cast<std::size_t>(bytes_);
-    fake_device_usage.allocate(bytes_);
-    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + (is_backward ? bytes : 0), bytes);
+    make(0, pass);
+    if (has_bias) make(1, pass);
   }
 
   [[nodiscard]] static cublas_workspaces& instance() {
@@ -85,10 +103,18 @@ class cublas_workspaces {
   }
 
  private:
+  void make(std::size_t library, std::size_t pass) {
+    if (std::exchange(is_made_[library][pass], true)) return;
+    const std::int64_t bytes = bytes_[library];
+    const std::int64_t before = (library == 1 ? 2 * bytes_[0] : 0) + (pass == 1 ? bytes : 0);
+    fake_device_usage.allocate(addresses_ + before, bytes);
+    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + before, static_cast<std::size_t>(bytes));
+  }
+
   std::mutex lock_;
-  std::int64_t bytes_ = 0;
-  char* addresses_ = nullptr;      ///< of both workspaces, reserved so that no other block gets them; never written
-  std::array<bool, 2> is_made_{};  ///< for the forward and the backward pass
+  std::array<std::int64_t, 2> bytes_{};           ///< of cuBLAS and cuBLASLt
+  char* addresses_ = nullptr;                     ///< of all workspaces, reserved so that no other block gets them; never written
+  std::array<std::array<bool, 2>, 2> is_made_{};  ///< of each library, for the forward and the backward pass
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

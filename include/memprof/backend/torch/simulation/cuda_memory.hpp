@@ -8,8 +8,8 @@
 #include <string_view>
 
 /// @file
-/// What CUDA kernels hold besides their results, as far as the way they work leaves no doubt. Compared neither with a GPU nor
-/// line by line with libtorch's sources (aten/src/ATen/native/cuda/). Calls of all other kernels are listed as approximations.
+/// What CUDA kernels hold besides their results, as far as the way they work leaves no doubt (aten/src/ATen/native/cuda/) or a
+/// GPU has shown it. Calls of all other kernels are listed as approximations.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -17,16 +17,8 @@ enum class cuda_memory : std::uint8_t {
   unknown,
   results,                ///< nothing else: the kernel fills, draws random numbers, or works element by element
   results_if_contiguous,  ///< inputs with gaps may be copied first
-  results_if_short        ///< reductions: if many elements become one, several thread blocks hold partial results
+  reduction               ///< reductions: if many elements become one, several thread blocks hold partial results
 };
-
-/// Whether several thread blocks may share the work for one result (Reduce.cuh). That needs more than 256 elements per thread; a
-/// block has 512 threads for a single result, and at least 16 rows of them for several, or half of both for complex numbers.
-[[nodiscard]] constexpr bool is_shared_reduction(std::int64_t elements, std::int64_t results) noexcept {
-  constexpr std::int64_t least_of_one = 256 * 256;
-  constexpr std::int64_t least_of_several = 256 * 8;
-  return results != 0 && elements / results >= (results == 1 ? least_of_one : least_of_several);
-}
 
 /// Operators without a rule, by name without overload; sorted.
 inline constexpr std::string_view kernels_of_cuda_with_results_alone[] = {"aten::_efficientzerotensor",
@@ -115,17 +107,17 @@ inline constexpr std::string_view kernels_of_cuda_with_results_alone_if_contiguo
 
 /// Reductions, including those with a rule; sorted.
 inline constexpr std::string_view reductions_on_cuda[] = {
-    "aten::all",       "aten::amax",   "aten::amin",    "aten::aminmax",
-    "aten::any",       "aten::argmax", "aten::argmin",  "aten::linalg_vector_norm",
-    "aten::logsumexp", "aten::max",    "aten::mean",    "aten::min",
-    "aten::norm",      "aten::prod",   "aten::std",     "aten::std_mean",
-    "aten::sum",       "aten::var",    "aten::var_mean"};
+    "aten::all",  "aten::amax",   "aten::amin",    "aten::aminmax",
+    "aten::any",  "aten::argmax", "aten::argmin",  "aten::linalg_vector_norm",
+    "aten::max",  "aten::mean",   "aten::min",     "aten::nansum",
+    "aten::norm", "aten::prod",   "aten::std",     "aten::std_mean",
+    "aten::sum",  "aten::var",    "aten::var_mean"};
 
 [[nodiscard]] inline cuda_memory memory_on_cuda(std::string_view schema_name, bool is_pointwise) {
   const auto has = [&](const auto& names) { return std::binary_search(std::begin(names), std::end(names), schema_name); };
   if (is_pointwise || has(kernels_of_cuda_with_results_alone)) return cuda_memory::results;
   if (has(kernels_of_cuda_with_results_alone_if_contiguous)) return cuda_memory::results_if_contiguous;
-  return has(reductions_on_cuda) ? cuda_memory::results_if_short : cuda_memory::unknown;
+  return has(reductions_on_cuda) ? cuda_memory::reduction : cuda_memory::unknown;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

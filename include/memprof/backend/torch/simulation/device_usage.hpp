@@ -4,12 +4,25 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
 
 /// @file
 /// What simulated tensors take on the fake CUDA device at this moment, for programs that ask: `torch.cuda.memory_allocated()`.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A model of the device's allocator, of whoever has one: it is told of each block, and says whether there is room. Its functions
+/// may be called from any thread.
+struct device_allocator {
+  void* self;
+  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes) says so as the allocator would, and
+  /// `free_bytes` what the device has left.
+  bool (*has_room)(void* self, std::int64_t bytes, char* message, std::size_t room, std::int64_t* free_bytes);
+  /// Blocks are known by address.
+  void (*allocate)(void* self, const void* address, std::int64_t bytes);
+  void (*deallocate)(void* self, const void* address);
+};
 
 /// The usage in one capture. Thread-safe; the numbers of a moment when no thread allocates agree with each other.
 class device_usage {
@@ -28,14 +41,20 @@ class device_usage {
   /// The number of the capture: blocks of an earlier one do not count when they are freed.
   [[nodiscard]] std::uint32_t capture() const noexcept { return capture_.load(std::memory_order_relaxed); }
 
-  void allocate(std::int64_t bytes) noexcept {
+  /// `used` must live until another or none is set; null: none.
+  void set_allocator(const device_allocator* used) noexcept { allocator_.store(used, std::memory_order_release); }
+  [[nodiscard]] const device_allocator* allocator() const noexcept { return allocator_.load(std::memory_order_acquire); }
+
+  void allocate(const void* address, std::int64_t bytes) noexcept {
+    if (const device_allocator* const model = allocator()) model->allocate(model->self, address, bytes);
     const std::int64_t live = live_.fetch_add(bytes, std::memory_order_relaxed) + bytes;
     raise_to(peak_, live);
     raise_to(reserved_, live);
     allocated_.fetch_add(bytes, std::memory_order_relaxed);
     allocations_.fetch_add(1, std::memory_order_relaxed);
   }
-  void deallocate(std::int64_t bytes) noexcept {
+  void deallocate(const void* address, std::int64_t bytes) noexcept {
+    if (const device_allocator* const model = allocator()) model->deallocate(model->self, address);
     live_.fetch_sub(bytes, std::memory_order_relaxed);
     deallocations_.fetch_add(1, std::memory_order_relaxed);
   }
@@ -67,6 +86,7 @@ class device_usage {
     }
   }
 
+  std::atomic<const device_allocator*> allocator_{nullptr};
   std::atomic<std::uint32_t> capture_{0};
   std::atomic<std::int64_t> limit_{0};
   std::atomic<std::int64_t> live_{0};

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/cuda_reduction.hpp>
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
 #include <memprof/backend/torch/simulation/likely_result.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
@@ -20,7 +21,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
+#include <string>
 #include <vector>
 
 /// @file
@@ -89,19 +92,52 @@ inline void run_approximately(torch_call& call, const operator_plan& plan) {
 
 /// Creates results with the sizes from the shape function.
 inline void run_shape_function_for_cuda(torch_call& call, const operator_plan& plan, const call_facts& facts) {
-  const bool is_known = plan.on_cuda == cuda_memory::results || plan.on_cuda == cuda_memory::results_if_short ||
+  const bool is_known = plan.on_cuda == cuda_memory::results || plan.on_cuda == cuda_memory::reduction ||
                         (plan.on_cuda == cuda_memory::results_if_contiguous && facts.is_contiguous);
   if (!is_known) call.approximate("results are exact; scratch memory on CUDA is unknown");
   run_shape_function(call);
 }
 
-/// Lists a reduction of so many elements that several CUDA thread blocks share the work for one result.
-inline void list_shared_reduction(torch_call& call, std::int64_t elements) {
-  const c10::IValue& result = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
-  if (!result.isTensor() || !result.toTensor().defined()) return;
-  if (call.cause() != nullptr || !is_shared_reduction(elements, result.toTensor().numel())) return;
-  call.approximate("results are exact; partial results of a long reduction on CUDA are unknown");
-}
+/// A reduction on CUDA, before its results take the place of its arguments.
+class cuda_reduction {
+ public:
+  explicit cuda_reduction(const torch_call& call) : input_(call.tensor(0)) {
+    const std::vector<c10::Argument>& arguments = call.called().schema().arguments();
+    for (std::size_t index = 1; index < arguments.size(); ++index) {
+      if (arguments[index].name() != "dim") continue;
+      dimensions_ = call.integers(index);
+      has_one_dimension_ = call.argument(index).isInt();
+    }
+  }
+
+  /// Creates and frees what the kernel holds besides its results, which are there.
+  void hold_partial_results(torch_call& call) const {
+    const c10::IValue& first = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
+    if (!first.isTensor() || !first.toTensor().defined() || call.cause() != nullptr) return;
+    const at::ScalarType of_result = first.toTensor().scalar_type();
+    const at::ScalarType own = input_.scalar_type();
+    const std::string& name = call.called().operator_name().name;
+    const bool sums = name == "aten::sum" || name == "aten::nansum" || name == "aten::prod" || name == "aten::mean";
+    // 16-bit types are read as they are where the sum is in single precision.
+    const bool is_copied = sums && of_result != own && !(own != accumulation_type(own) && of_result == at::kFloat);
+    const at::Tensor copied = is_copied ? torch_call::empty_like(input_, of_result) : input_;
+    const bool finds_index = has_one_dimension_ && (name == "aten::max" || name == "aten::min");
+    const std::int64_t bytes = finds_index ? partial_result_bytes("aten::argmax", copied, own)
+                                           : partial_result_bytes(name, copied, sums ? copied.scalar_type() : own);
+    constexpr std::size_t most_for_one_kernel = std::numeric_limits<std::int32_t>::max();
+    if (bytes == 0 || copied.nbytes() > most_for_one_kernel) {
+      if (input_.numel() >= (std::int64_t{1} << 16))
+        call.approximate("results are exact; partial results of a long reduction on CUDA are unknown");
+      return;
+    }
+    detail::hold_partial_results(copied, dimensions_, bytes);
+  }
+
+ private:
+  at::Tensor input_;
+  std::vector<std::int64_t> dimensions_;
+  bool has_one_dimension_ = false;
+};
 
 /// Creates results with the sizes from the CPU kernel.
 inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys) {
@@ -117,7 +153,8 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
     });
     call.stack().push_back(std::move(result));
   }
-  if (call.cause() == nullptr) call.approximate("results are those of the CPU kernel; scratch memory on CUDA is unknown");
+  if (call.cause() == nullptr && (plan.on_cuda == cuda_memory::unknown || plan.on_cuda == cuda_memory::results_if_contiguous))
+    call.approximate("results are those of the CPU kernel; scratch memory on CUDA is unknown");
 }
 
 /// Whether the dispatcher finds a CPU kernel for a call.
@@ -184,8 +221,8 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
 /// 4. to 8.
 inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
-  const bool is_cuda_reduction = facts.is_on_cuda && plan.on_cuda == cuda_memory::results_if_short && call.argument(0).isTensor();
-  const std::int64_t elements = is_cuda_reduction ? call.tensor(0).numel() : 0;
+  std::optional<cuda_reduction> reduction;
+  if (facts.is_on_cuda && plan.on_cuda == cuda_memory::reduction && call.argument(0).isTensor()) reduction.emplace(call);
   // Acquire pairs with the release in `set_rule`.
   const kept_rule* rule = plan.rule.load(std::memory_order_acquire);
   if (rule != nullptr && rule->use != rule_use::always && !facts.is_dense) rule = nullptr;
@@ -199,7 +236,7 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
   } else {
     run_without_rule(call, plan, facts, keys);
   }
-  if (is_cuda_reduction) list_shared_reduction(call, elements);
+  if (reduction.has_value()) reduction->hold_partial_results(call);
   const std::int64_t bytes = this_simulating_thread.allocated_bytes - bytes_before;
   if (call.cause() != nullptr) plan.count_estimate(call.cause(), bytes);
   if (call.cause_of_length() != nullptr &&

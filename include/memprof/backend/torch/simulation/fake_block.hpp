@@ -154,6 +154,13 @@ inline void find_memory(fake_block& block) {
 /// Throws as libtorch does if a fake device is full.
 inline void check_memory(std::size_t bytes, c10::Device device) {
   if (!device.is_cuda()) return;
+  if (const device_allocator* const model = fake_device_usage.allocator()) {
+    std::array<char, 1024> message{};
+    std::int64_t free_bytes = 0;
+    if (model->has_room(model->self, static_cast<std::int64_t>(bytes), message.data(), message.size(), &free_bytes)) return;
+    event_sink{}.out_of_memory({space_of(device)}, bytes, static_cast<std::size_t>(free_bytes));
+    TORCH_CHECK_WITH(OutOfMemoryError, false, message.data());
+  }
   const std::int64_t left = fake_device_usage.left_if_too_little(static_cast<std::int64_t>(bytes));
   if (left < 0) [[likely]]
     return;

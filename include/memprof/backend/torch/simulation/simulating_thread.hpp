@@ -69,10 +69,11 @@ inline void record_or_keep(const pending_block& block, std::vector<pending_block
     }
   }
   if (block.is_free) {
-    if (block.space != cpu_space && !block.is_earlier) fake_device_usage.deallocate(static_cast<std::int64_t>(block.bytes));
+    if (block.space != cpu_space && !block.is_earlier)
+      fake_device_usage.deallocate(block.address, static_cast<std::int64_t>(block.bytes));
     record_tensor_deallocation(block.address, block.bytes, block.space);
   } else {
-    if (block.space != cpu_space) fake_device_usage.allocate(static_cast<std::int64_t>(block.bytes));
+    if (block.space != cpu_space) fake_device_usage.allocate(block.address, static_cast<std::int64_t>(block.bytes));
     record_tensor_allocation(block.address, block.bytes, block.space);
   }
 }

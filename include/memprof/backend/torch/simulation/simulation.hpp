@@ -4,6 +4,7 @@
 #include <memprof/backend/torch/rules/rule_table.hpp>
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/cublas_workspace.hpp>
+#include <memprof/backend/torch/simulation/cuda_properties.hpp>
 #include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/backend/torch/simulation/dispatch.hpp>
 #include <memprof/backend/torch/simulation/fake_cuda.hpp>
@@ -34,7 +35,7 @@
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
 /// | rules | torch_call, the interface for writing them; the folder rules, starting with rule_table |
 /// | guesses | estimated_call |
-/// | CUDA without a device | fake_cuda, cuda_memory, cublas_workspace, device_usage |
+/// | CUDA without a device | fake_cuda, cuda_memory, cuda_properties, cuda_reduction, cublas_workspace, device_usage |
 /// | threads | threads, simulating_thread |
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -51,6 +52,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
           new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::DeferredInit, __FILE__, __LINE__};
       above->fallback(torch::CppFunction::makeFallthrough());
       override_composites();
+      keep_whole_on_cuda();
     } catch (const std::exception& thrown) {
       *text = thrown.what();
     }
@@ -98,6 +100,7 @@ inline void begin_simulation(const device_description& device) {
   if (has_fake_cuda) {
     install_fake_cuda_guard();
     take_over_cuda_hooks();
+    claimed_cuda.store(cuda_properties_of(device.name.view()), std::memory_order_relaxed);
     cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   }
   kernel_allocator::instance().begin();
