@@ -95,7 +95,7 @@ class compared_capture {
     check("releases of memory never seen", live.reserved.unmatched_releases.count, 0);
   }
 
-  [[nodiscard]] const memprof::profile& profile() { return guard_.profile(); }
+  [[nodiscard]] memprof::profile profile() { return guard_.profile(); }
 
  private:
   explicit compared_capture(memprof::capture_guard guard) : guard_(std::move(guard)), before_(statistics_now("before")) {}
