@@ -38,6 +38,10 @@ struct caching_allocator_options {
   /// up to [15] for 32 GiB and more. Powers of two; 0 and 1: sizes are multiples of 512.
   std::array<std::int64_t, roundup_intervals> roundup_power2_divisions{};
   bool expandable_segments = false;
+  /// Whether segments above 2 MiB have ever lower addresses, as CUDA's driver hands them out. Of free blocks of one size, PyTorch
+  /// up to 2.11 takes that with the lowest address; 2.12 and later the one that it has had for longest, as with ascending
+  /// addresses.
+  bool descending_addresses = false;
   /// The address range of an expandable segment; 0: 9/8 of `capacity`, as in PyTorch, or 2^42 without a capacity.
   std::int64_t expandable_segment_range = 0;
 

@@ -16,7 +16,7 @@ device_blocks::device_blocks(const caching_allocator_options& options, segment_o
 
 cached_block* device_blocks::allocate_segment(block_pool& pool, std::uint64_t stream, std::int64_t bytes) {
   if (!has_room_for(bytes)) return nullptr;
-  cached_block* const segment = take_addresses(pool, stream, bytes);
+  cached_block* const segment = take_addresses(pool, stream, bytes, options_.descending_addresses && bytes > small_segment_size);
   if (segment != nullptr) count_reserved(segment->address, bytes);
   return segment;
 }
@@ -27,17 +27,19 @@ void device_blocks::free_segment(cached_block& block) {
   blocks_.give_back(block);
 }
 
-cached_block* device_blocks::take_addresses(block_pool& pool, std::uint64_t stream, std::int64_t bytes) {
+cached_block* device_blocks::take_addresses(block_pool& pool, std::uint64_t stream, std::int64_t bytes, bool descend) {
   constexpr std::uint64_t alignment = std::uint64_t{2} << 20;
   constexpr std::uint64_t end = std::uint64_t{1} << 63;
   const auto size = static_cast<std::uint64_t>(bytes);
-  if (size >= end - next_address_) return nullptr;
+  const std::uint64_t room = (size + alignment - 1) / alignment * alignment + alignment;
+  if (descend ? size >= first_address - alignment || room >= last_address_ : size >= end - next_address_) return nullptr;
   cached_block& block = blocks_.take();
-  block.address = next_address_;
+  if (descend) last_address_ -= room;
+  block.address = descend ? last_address_ : next_address_;
   block.bytes = bytes;
   block.stream = stream;
   block.pool = &pool;
-  next_address_ += (size + alignment - 1) / alignment * alignment + alignment;
+  if (!descend) next_address_ += room;
   return &block;
 }
 

@@ -38,8 +38,9 @@ class device_blocks {
   /// Returns a free segment that is one block: cudaFree.
   void free_segment(cached_block& block);
 
-  /// Reserves a block of addresses without memory, in no pool: cuMemAddressReserve. Null if none are left.
-  [[nodiscard]] cached_block* take_addresses(block_pool& pool, std::uint64_t stream, std::int64_t bytes);
+  /// Reserves a block of addresses without memory, in no pool: cuMemAddressReserve. Null if none are left. Addresses ascend, or
+  /// descend.
+  [[nodiscard]] cached_block* take_addresses(block_pool& pool, std::uint64_t stream, std::int64_t bytes, bool descend = false);
   /// Returns the addresses of an unmapped block that is in no pool.
   void give_back_addresses(cached_block& block) noexcept { blocks_.give_back(block); }
 
@@ -69,7 +70,10 @@ class device_blocks {
   segment_observer observer_;
   caching_allocator_stats stats_;
   block_store blocks_;
-  std::uint64_t next_address_ = std::uint64_t{1} << 45;  // ascending, never reused
+  static constexpr std::uint64_t first_address = std::uint64_t{1} << 45;
+  // Never reused.
+  std::uint64_t next_address_ = first_address;
+  std::uint64_t last_address_ = first_address;
 };
 
 }  // namespace detail
