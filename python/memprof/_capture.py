@@ -71,7 +71,15 @@ class Capture:
             uses=uses,
             torch=torch,
         )
-        if torch and modules:
+        if torch:
+            self._began_torch(modules)
+
+    def _began_torch(self, modules: bool) -> None:
+        if not self._simulates:
+            from .torch import record_cuda
+
+            record_cuda()
+        if modules:
             from .torch._modules import ModuleScopes
 
             self._scopes = ModuleScopes()
@@ -82,10 +90,7 @@ class Capture:
 
         load()
         self._core.attach_torch()
-        if modules:
-            from .torch._modules import ModuleScopes
-
-            self._scopes = ModuleScopes()
+        self._began_torch(modules)
 
     def _begin(self, **options: Any) -> _core._Capture:
         return _core._Capture(no_dispatch=False, **options)
@@ -163,14 +168,12 @@ class NoDispatch(Capture):
         try:
             begun = _core._Capture(no_dispatch=True, **options)
             if self._simulation is not None:
-                self._simulation.claim(options["device"])
+                self._simulation.claim(options["device"], self._raises)
         except BaseException:
             if begun is not None:
                 begun.end("END_TRACE")
             self._undo()
             raise
-        if self._raises:
-            _core._limit_device(_core._cuda_capacity(options["device"]) or 0)
         return begun
 
     def _undo(self) -> None:

@@ -195,6 +195,7 @@ void bind_captures(nb::module_& module) {
   module.def(
       "_is_torch_library_loaded", [](bool no_dispatch) { return torch_library::is_loaded(mode_of(no_dispatch)); },
       "no_dispatch"_a);
+  module.def("_record_cuda", torch_library::attach_cuda);
   module.def("_annotate_tensor", torch_library::annotate, "tensor"_a, "name"_a, "category"_a);
   module.def("_buffer_of", buffer_of, "object"_a);
   module.def("annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",

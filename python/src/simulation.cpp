@@ -1,21 +1,23 @@
 #include "simulation.hpp"
 
+#include "claimed_allocator.hpp"
 #include "core.hpp"
 #include "torch_library.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
-#include <nanobind/stl/tuple.h>
 
 #include <memprof/profile/device_json.hpp>
+#include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
 #include <memprof/trace/device_description.hpp>
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <tuple>
 
 #include "../memprof/torch/backend.h"
 
@@ -31,6 +33,35 @@ using namespace nb::literals;
     if (found.spaces[index].name.view().starts_with("cuda")) return found.spaces[index].capacity;
   }
   return found.name.view().starts_with("cuda") ? std::optional<std::int64_t>{0} : std::nullopt;
+}
+
+/// Never destroyed: tensors may outlive the capture.
+[[nodiscard]] claimed_allocator& claimed_device() {
+  static auto* const device = new claimed_allocator;
+  return *device;
+}
+
+/// Under the names of PyTorch, without its division into pools: all blocks and segments.
+[[nodiscard]] std::map<std::string, std::int64_t> claimed_device_stats() {
+  const claimed_allocator::statistics stats = claimed_device().stats();
+  std::map<std::string, std::int64_t> found;
+  const auto add = [&](const std::string& name, const memprof::allocator_stat& stat, std::int64_t all) {
+    found[name + ".current"] = stat.current;
+    found[name + ".peak"] = stat.peak;
+    found[name + ".allocated"] = all;
+    found[name + ".freed"] = all - stat.current;
+  };
+  add("allocation", stats.blocks, stats.all_blocks);
+  add("segment", stats.segments, stats.all_segments);
+  add("requested_bytes", stats.now.requested_bytes, stats.all_requested);
+  add("allocated_bytes", stats.now.allocated_bytes, stats.all_allocated);
+  add("reserved_bytes", stats.now.reserved_bytes, stats.all_reserved);
+  add("inactive_split_bytes", stats.now.inactive_split_bytes, stats.now.inactive_split_bytes.current);
+  found["num_alloc_retries"] = stats.now.num_alloc_retries;
+  found["num_ooms"] = stats.now.num_ooms;
+  found["num_device_alloc"] = stats.now.num_device_alloc;
+  found["num_device_free"] = stats.now.num_device_free;
+  return found;
 }
 
 }  // namespace
@@ -56,26 +87,26 @@ void bind_simulation(nb::module_& module) {
     if (const auto* const simulation = torch_library::simulation()) simulation->execute_in_this_process();
   });
   module.def(
-      "_device_usage",
-      [] {
+      "_begin_claimed_device",
+      [](std::int64_t capacity, const std::string& settings, bool descending_addresses) {
         const auto* const simulation = torch_library::simulation();
-        const memprof_torch_usage now = simulation == nullptr ? memprof_torch_usage{} : simulation->usage();
-        return std::tuple{now.live, now.peak, now.allocated, now.allocations, now.deallocations, now.reserved};
+        if (simulation == nullptr) return;
+        memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(settings);
+        options.capacity = capacity;
+        options.descending_addresses = descending_addresses;
+        claimed_device().begin(options);
+        simulation->use_allocator(&claimed_device().calls());
       },
-      "Of the claimed device: live bytes and their peak; the sums of allocated bytes, allocations and deallocations; reserved "
-      "bytes.");
-  module.def("_reset_device_peak", [] {
-    if (const auto* const simulation = torch_library::simulation()) simulation->reset_peak();
+      "capacity"_a, "settings"_a, "descending_addresses"_a,
+      "Has a model of PyTorch's allocator follow the claimed device from now on: with a capacity, in bytes, as on a device that "
+      "is full "
+      "then; 0: without a limit. `settings` is a value of PYTORCH_CUDA_ALLOC_CONF.");
+  module.def("_end_claimed_device", [] {
+    if (const auto* const simulation = torch_library::simulation()) simulation->use_allocator(nullptr);
   });
-  module.def("_reset_device_reserved", [] {
-    if (const auto* const simulation = torch_library::simulation()) simulation->reset_reserved();
-  });
-  module.def(
-      "_limit_device",
-      [](std::int64_t bytes) {
-        if (const auto* const simulation = torch_library::simulation()) simulation->limit(bytes);
-      },
-      "bytes"_a);
+  module.def("_claimed_device_stats", claimed_device_stats, "`torch.cuda.memory_stats()` of the claimed device.");
+  module.def("_reset_claimed_device_peaks", [] { claimed_device().reset_peaks(); });
+  module.def("_empty_claimed_device_cache", [] { claimed_device().empty_cache(); });
 }
 
 }  // namespace memprof_python

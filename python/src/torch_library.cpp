@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 
 #include "../memprof/torch/backend.h"
@@ -27,22 +28,35 @@ library latest = nullptr;    ///< that the newest capture uses
 library counting = nullptr;  ///< that counts operators
 int counting_pairs = 0;
 
-[[nodiscard]] library& library_for(memprof::run_mode mode) noexcept {
-  return mode == memprof::run_mode::no_dispatch ? simulating : recording;
-}
-
 /// What a capture keeps of a library: it may be called long after another has been attached.
 struct torch_source {
   library calls;
   void* source;
 };
 
+/// Of the active capture. A capture may end without the interpreter's lock.
+std::mutex recording_now_lock;
+torch_source* recording_now = nullptr;
+
+void forget_recording(void* source) noexcept {
+  const std::lock_guard locked{recording_now_lock};
+  if (recording_now == source) recording_now = nullptr;
+}
+
+[[nodiscard]] library& library_for(memprof::run_mode mode) noexcept {
+  return mode == memprof::run_mode::no_dispatch ? simulating : recording;
+}
+
 [[nodiscard]] torch_source& as_source(void* source) noexcept { return *static_cast<torch_source*>(source); }
 
 constexpr memprof::detail::backend_calls calls_of_source{
-    [](void* source) noexcept { as_source(source).calls->detach(as_source(source).source); },
+    [](void* source) noexcept {
+      forget_recording(source);
+      as_source(source).calls->detach(as_source(source).source);
+    },
     [](void* source) { as_source(source).calls->report_facts(as_source(source).source); },
     [](void* source) noexcept {
+      forget_recording(source);
       const std::unique_ptr<torch_source> owned{&as_source(source)};
       owned->calls->destroy(owned->source);
     }};
@@ -79,7 +93,18 @@ memprof::detail::capture_backends torch_library::attach(memprof::run_mode mode, 
   made->source = made->calls->attach(&device, sizeof device, reason, sizeof reason);
   if (made->source == nullptr) memprof::detail::raise(reason);
   latest = made->calls;
+  {
+    const std::lock_guard locked{recording_now_lock};
+    recording_now = made.get();
+  }
   return {made.release(), &calls_of_source};
+}
+
+void torch_library::attach_cuda() {
+  const memprof::detail::recording_suppressor hidden;
+  const std::lock_guard locked{recording_now_lock};
+  if (recording_now != nullptr && recording_now->calls->attach_cuda != nullptr)
+    recording_now->calls->attach_cuda(recording_now->source);
 }
 
 void torch_library::annotate(std::uintptr_t tensor, const std::string& name, const std::string& category) {

@@ -22,6 +22,10 @@ class torch_library {
   [[nodiscard]] static memprof::detail::capture_backends attach(memprof::run_mode mode,
                                                                 const memprof::device_description& device);
 
+  /// Records CUDA devices, too, for the capture that records libtorch now, if there is one and its library can. CUDA must be
+  /// initialised.
+  static void attach_cuda();
+
   /// Describes the block of a tensor, given `Tensor._cdata`. Does nothing while no capture records libtorch.
   static void annotate(std::uintptr_t tensor, const std::string& name, const std::string& category);
 

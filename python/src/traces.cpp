@@ -106,8 +106,9 @@ struct trace_fit {
 };
 
 [[nodiscard]] trace_fit fit_of(const recorded_trace& self, std::int64_t capacity, const std::string& space,
-                               const std::string& alloc_conf) {
+                               const std::string& alloc_conf, bool descending_addresses) {
   memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(alloc_conf);
+  options.descending_addresses = descending_addresses;
   options.capacity = capacity;
   memprof::allocation_sequence sequence{std::string_view{space}};
   with_view(self, [&](const memprof::trace_source_view& source) { source.visit(sequence); });
@@ -171,9 +172,12 @@ void bind_traces(nb::module_& module) {
           "name"_a, nb::kw_only(), "run"_a = "", without_gil{},
           "A table of the run: 'runs', 'segments', 'operations', 'blocks' (every block ever allocated) or 'events'.")
       .def(
-          "fit", fit_of, "capacity"_a, nb::kw_only(), "space"_a = "cuda:0", "alloc_conf"_a = "", without_gil{},
+          "fit", fit_of, "capacity"_a, nb::kw_only(), "space"_a = "cuda:0", "alloc_conf"_a = "", "descending_addresses"_a = false,
+          without_gil{},
           "Replays the trace through a model of PyTorch's caching allocator on a device of `capacity` bytes; 0: without a limit. "
-          "`alloc_conf` is a value of PYTORCH_CUDA_ALLOC_CONF.");
+          "`alloc_conf` is a value of PYTORCH_CUDA_ALLOC_CONF. `descending_addresses` is for PyTorch up to 2.11, where the "
+          "addresses that "
+          "CUDA's driver hands out decide among free blocks of one size.");
 }
 
 }  // namespace memprof_python

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import os
 import pathlib
 import subprocess
 import sys
@@ -39,6 +40,10 @@ def claimed() -> Iterator[memprof.Capture]:
 
 def live(capture: memprof.Capture) -> int:
     return next((space.cumulative_current for space in capture.profile.spaces if space.name == "cuda:0"), 0)
+
+
+def requested() -> int:
+    return int(torch.cuda.memory_stats()["requested_bytes.all.current"])
 
 
 def step(model: Any, optimizer: Any, batch: int = 64) -> Any:
@@ -102,14 +107,45 @@ def test_memory_numbers_are_the_profiles_at_any_moment(claimed: memprof.Capture)
     assert torch.cuda.max_memory_allocated() == 12 * MiB
     del y
     assert torch.cuda.memory_allocated() == live(claimed) == 4 * MiB
-    assert torch.cuda.max_memory_allocated() == claimed.profile.space("cuda:0").cumulative_peak == 12 * MiB
-    assert torch.cuda.memory_reserved() == 12 * MiB  # kept for later blocks
-    assert torch.cuda.mem_get_info() == (CAPACITY - 12 * MiB, CAPACITY)
+    space = claimed.profile.space("cuda:0")
+    assert torch.cuda.max_memory_allocated() == space.cumulative_peak == 12 * MiB
+    assert torch.cuda.memory_reserved() == space.reserved.current == 20 * MiB  # one segment for blocks below 10 MiB, kept for later blocks
+    assert torch.cuda.mem_get_info() == (CAPACITY - 20 * MiB, CAPACITY)
     torch.cuda.reset_peak_memory_stats()
-    torch.cuda.empty_cache()
-    assert torch.cuda.max_memory_allocated() == torch.cuda.memory_reserved() == 4 * MiB
+    assert torch.cuda.max_memory_allocated() == 4 * MiB
     del x
-    assert torch.cuda.memory_allocated() == 0
+    assert torch.cuda.memory_allocated() == 0 and torch.cuda.memory_reserved() == 20 * MiB
+    torch.cuda.empty_cache()
+    assert torch.cuda.memory_reserved() == claimed.profile.space("cuda:0").reserved.current == 0
+
+
+def test_a_block_is_rounded_up_as_on_the_device(claimed: memprof.Capture) -> None:
+    x = torch.empty(1, device="cuda")
+    stats = torch.cuda.memory_stats()
+    assert stats["requested_bytes.all.current"] == live(claimed) == 4
+    assert torch.cuda.memory_allocated() == 512 and torch.cuda.memory_reserved() == 2 * MiB
+    del x
+
+
+@pytest.mark.parametrize(("settings", "reserved"), [("", 12), ("expandable_segments:True", 20)])
+def test_the_allocator_has_the_programs_settings(settings: str, reserved: int) -> None:
+    # 11 MiB get a segment of 12 of their own, or pages of 20.
+    program = (
+        "import memprof, torch\n"
+        "with memprof.no_dispatch(device='gpu-24gb'):\n"
+        "    x = torch.empty(11 << 20, dtype=torch.uint8, device='cuda')\n"
+        "    print(torch.cuda.memory_reserved() >> 20)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": settings})
+    assert done.stdout == f"{reserved}\n", done.stderr
+
+
+def test_settings_that_the_model_lacks_are_named() -> None:
+    program = "import memprof, torch\nwith memprof.no_dispatch(device='gpu-24gb'): torch.empty(1, device='cuda')\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True,
+                          env={**os.environ, "PYTORCH_CUDA_ALLOC_CONF": "backend:cudaMallocAsync"})
+    assert done.returncode == 0 and done.stderr.count("memprof: the claimed device has PyTorch's default allocator") == 1
 
 
 def test_memory_stats_and_their_summary(claimed: memprof.Capture) -> None:
@@ -117,7 +153,7 @@ def test_memory_stats_and_their_summary(claimed: memprof.Capture) -> None:
     del y
     stats = torch.cuda.memory_stats()
     assert stats["allocated_bytes.all.current"] == stats["active_bytes.all.current"] == 4 * MiB
-    assert stats["allocated_bytes.all.peak"] == stats["reserved_bytes.all.peak"] == 8 * MiB
+    assert (stats["allocated_bytes.all.peak"], stats["reserved_bytes.all.peak"]) == (8 * MiB, 20 * MiB)
     assert (stats["allocation.all.allocated"], stats["allocation.all.freed"], stats["num_ooms"]) == (2, 1, 0)
     assert "4096 KiB" in torch.cuda.memory_summary()
     assert torch.accelerator.memory_allocated() == 4 * MiB
@@ -135,12 +171,27 @@ def test_a_tensor_of_an_earlier_capture_does_not_count() -> None:
 
 
 def test_a_full_device_raises_where_asked() -> None:
-    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True):
-        first = torch.empty(CAPACITY - 4 * MiB, dtype=torch.uint8, device="cuda")
-        with pytest.raises(torch.cuda.OutOfMemoryError, match="Tried to allocate 5 MiB.*capacity of 24207 MiB of which 4 MiB"):
+    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True) as capture:
+        first = torch.empty(CAPACITY - 5 * MiB, dtype=torch.uint8, device="cuda")
+        # The allocator takes 20 MiB from the device for a request of 5.
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 5.00 MiB.*capacity of 23.64 GiB of which 5.00 MiB is free"):
             torch.empty(5 * MiB, dtype=torch.uint8, device="cuda")
-        second = torch.empty(4 * MiB, dtype=torch.uint8, device="cuda")
-        del first, second
+        assert torch.cuda.memory_stats()["num_ooms"] == 1
+        second = torch.empty(MiB, dtype=torch.uint8, device="cuda")
+        del first
+        third = torch.empty(5 * MiB, dtype=torch.uint8, device="cuda")  # what was freed is cached, and has room
+        del second, third
+    failed = capture.profile.space("cuda:0").out_of_memory
+    assert [(each.requested, each.device_free) for each in failed] == [(5 * MiB, 5 * MiB)]
+
+
+def test_a_cached_block_is_returned_before_the_device_is_full() -> None:
+    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True):
+        block = torch.empty(15 << 30, dtype=torch.uint8, device="cuda")
+        del block
+        other = torch.empty(20 << 30, dtype=torch.uint8, device="cuda")
+        assert torch.cuda.memory_stats()["num_alloc_retries"] == 1 and torch.cuda.memory_reserved() == 20 << 30
+        del other
 
 
 def test_a_full_device_goes_on_by_default(claimed: memprof.Capture) -> None:
@@ -210,7 +261,8 @@ def test_ways_to_get_there(claimed: memprof.Capture) -> None:
             torch.tensor([1.0, 2, 3, 4], device="cuda"), torch.as_tensor([1.0, 2, 3, 4], device="cuda"),
             torch.ones(2, device="cuda").new_tensor([1.0, 2, 3, 4]), torch.ones(1, device="cuda").new_zeros(4)]
     assert all(str(tensor.device) == "cuda:0" and tensor.shape == (4,) for tensor in made)
-    assert torch.cuda.memory_allocated() == live(claimed) == len(made) * 16
+    assert requested() == live(claimed) == len(made) * 16
+    assert torch.cuda.memory_allocated() == len(made) * 512
     assert torch.tensor(2, device="cuda:0").item() == 2 and torch.tensor(1.0, requires_grad=True, device="cuda").requires_grad
 
 
@@ -233,12 +285,11 @@ def test_a_default_device(claimed: memprof.Capture) -> None:
 
 def test_deepcopy_and_state_dict(claimed: memprof.Capture) -> None:
     model = Mixer().cuda()
-    before = torch.cuda.memory_allocated()
-    assert before == 4 * PARAMETERS
+    assert requested() == 4 * PARAMETERS
     twin = copy.deepcopy(model)
-    assert torch.cuda.memory_allocated() == 2 * before
+    assert requested() == 2 * 4 * PARAMETERS
     twin.load_state_dict(model.state_dict())
-    assert torch.cuda.memory_allocated() == 2 * before
+    assert requested() == 2 * 4 * PARAMETERS
 
 
 def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:
@@ -258,8 +309,10 @@ def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None
 def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
     two_steps(name, "cuda")
     space = claimed.profile.space("cuda:0")
-    assert torch.cuda.max_memory_allocated() == space.cumulative_peak
-    assert torch.cuda.memory_allocated() == space.cumulative_current
+    stats = torch.cuda.memory_stats()
+    assert stats["requested_bytes.all.peak"] == space.cumulative_peak
+    assert stats["requested_bytes.all.current"] == space.cumulative_current
+    assert stats["reserved_bytes.all.peak"] == space.reserved.peak
     assert space.cumulative_peak > 2 * 4 * 2 * 256 * 256  # weights and gradients
 
 
@@ -274,8 +327,8 @@ def test_variants_of_adam(claimed: memprof.Capture, options: dict[str, bool]) ->
     optimizer.zero_grad()
     moments = 3 if "amsgrad" in options else 2
     steps = 4 * 8 if options in (dict(fused=True), dict(capturable=True)) else 0  # elsewhere counted on the CPU
-    # Parameters and moments; and two workspaces of cuBLAS.
-    assert torch.cuda.memory_allocated() == 4 * PARAMETERS * (1 + moments) + steps + 2 * 8_519_680
+    # Parameters and moments; and the workspaces of cuBLAS, and of cuBLASLt for products with a bias.
+    assert requested() == 4 * PARAMETERS * (1 + moments) + steps + 2 * 8_519_680 + MiB
 
 
 def test_autocast(claimed: memprof.Capture) -> None:
@@ -328,12 +381,12 @@ def test_checkpointing_keeps_less(claimed: memprof.Capture, use_reentrant: bool)
             x = checkpoint(layer, x, use_reentrant=use_reentrant, preserve_rng_state=True) if recomputes else layer(x)
         x.sum().backward()
         layers.zero_grad()
-        return torch.cuda.max_memory_allocated()
+        return int(torch.cuda.memory_stats()["requested_bytes.all.peak"])
 
-    peak(False)  # makes the workspaces of cuBLAS
+    peak(False), peak(True)  # make the workspaces of cuBLAS
     # Three of four layers do not keep what GELU and the second matrix save (4 MiB each), nor the mask of dropout (1 MiB); when the
-    # first is computed again, the gradients of the three (2 MiB each) are there.
-    assert peak(False) - peak(True) >= 3 * (4 + 4 + 1 - 2) * MiB
+    # first is computed again, the gradients of the three (2 MiB and two biases each) are there.
+    assert peak(False) - peak(True) >= 3 * ((4 + 4 + 1 - 2) * MiB - 4 * (1024 + 256))
 
 
 def test_schedulers(claimed: memprof.Capture) -> None:
@@ -578,10 +631,43 @@ def test_an_unchanged_script(tmp_path: pathlib.Path) -> None:
         "    loss.backward()\n"
         "    optimizer.step()\n"
         "optimizer.zero_grad()\n"
-        "print(device, torch.cuda.memory_allocated())\n"
+        "print(device, torch.cuda.memory_stats()['requested_bytes.all.current'])\n"
     )
     program = "import memprof, runpy, sys\nwith memprof.no_dispatch(device='gpu-80gb'): runpy.run_path(sys.argv[1])"
     done = subprocess.run([sys.executable, "-c", program, script], capture_output=True, text=True)
-    # Parameters and two moments, the loss; two workspaces of cuBLAS.
+    # Parameters and two moments, the loss; the workspaces of cuBLAS, and of cuBLASLt for products with a bias.
     parameters = 4096 * 4096 + 4096 + 4096 * 10 + 10
-    assert done.stdout == f"cuda {3 * 4 * parameters + 4 + 2 * 8_519_680}\n", done.stderr
+    assert done.stdout == f"cuda {3 * 4 * parameters + 4 + 2 * 8_519_680 + MiB}\n", done.stderr
+
+
+def test_an_index_may_be_a_list(claimed: memprof.Capture) -> None:
+    x = torch.arange(12, device="cuda").view(3, 4)
+    assert x[..., [-1]].tolist() == [[3], [7], [11]] and x[[0, 2]].shape == (2, 4)
+    x[[1]] = 0
+    assert x[1].tolist() == [0, 0, 0, 0]
+
+
+def test_a_scripted_function_makes_tensors(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "scripted.py").write_text(
+        "import torch\n"
+        "@torch.jit.script\n"
+        "def scale(x: torch.Tensor) -> torch.Tensor:\n"
+        "    return x / torch.sqrt(torch.tensor(x.size(-1), dtype=torch.float))\n"
+    )
+    sys.path.insert(0, str(tmp_path))
+    try:
+        import scripted  # type: ignore[import-not-found]
+
+        assert scripted.scale(torch.ones(4, device="cuda")).tolist() == [0.5] * 4
+    finally:
+        sys.path.remove(str(tmp_path))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_reaches_attention(dtype: Any) -> None:
+    """In single precision, its kernel would hold float32 results."""
+    with memprof.no_dispatch(device="gpu-80gb") as capture, torch.autocast("cuda", dtype=dtype):
+        q = torch.empty(2, 8, 256, 64, device="cuda")
+        assert torch.nn.functional.scaled_dot_product_attention(q, q, q).dtype == dtype
+        del q
+    assert capture.profile.find_operation("aten::scaled_dot_product_attention/aten::_scaled_dot_product_flash_attention")

@@ -224,3 +224,47 @@ def test_a_compiler_that_fails_is_quoted_and_leaves_nothing(tmp_path: pathlib.Pa
     said = compiled_elsewhere(tmp_path, CXX="false").stdout
     assert said.count("\n") == 1 and "'false' cannot compile" in said
     assert list((tmp_path / "memprof").iterdir()) == []
+
+
+# --- CUDA, of which these machines have none: what decides whether it is recorded
+
+
+def test_headers_of_cuda_are_taken_from_the_wheels_and_completed(tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from memprof.torch import _library
+
+    (tmp_path / "torch" / "lib").mkdir(parents=True)
+    (tmp_path / "torch" / "lib" / "libc10_cuda.so").touch()
+    headers = tmp_path / "nvidia" / "cu13" / "include"
+    headers.mkdir(parents=True)
+    (headers / "cuda_runtime_api.h").touch()
+    monkeypatch.setattr(torch, "__file__", str(tmp_path / "torch" / "__init__.py"))
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    own = os.path.join(os.path.dirname(_library.__file__), "cuda_headers")
+    assert os.path.exists(os.path.join(own, "crt", "host_defines.h"))
+    assert _library.cuda_headers() == [str(headers), own]
+    (headers / "crt").mkdir()
+    (headers / "crt" / "host_defines.h").touch()
+    assert _library.cuda_headers() == [str(headers)]
+    assert "-lc10_cuda" in _library.command("out.so") and "-DMEMPROF_TORCH_CUDA" in _library.command("out.so")
+    assert "-lc10_cuda" not in _library.command("out.so", no_dispatch=True)
+    monkeypatch.setattr(torch.version, "cuda", None)
+    assert _library.cuda_headers() == [] and "-lc10_cuda" not in _library.command("out.so")
+
+
+def test_cuda_is_recorded_once_the_program_has_initialised_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    import memprof.torch as recorder
+
+    recorded: list[str] = []
+    waiting: list[Any] = []
+    monkeypatch.setattr(recorder, "_waits_for_cuda", False)
+    monkeypatch.setattr(recorder._core, "_record_cuda", lambda: recorded.append("now"))
+    monkeypatch.setattr(torch.version, "cuda", "13.0")
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: False)
+    monkeypatch.setattr(torch.cuda, "_lazy_call", waiting.append)
+    recorder.record_cuda()
+    recorder.record_cuda()  # of a second capture, before CUDA is there
+    assert recorded == [] and len(waiting) == 1
+    waiting[0]()
+    monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
+    recorder.record_cuda()
+    assert recorded == ["now", "now"]

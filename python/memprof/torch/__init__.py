@@ -1,6 +1,7 @@
 """Records unmodified PyTorch programs: `memprof.capture()` does, once a program has imported torch.
 
-Every CPU tensor is a block in the space `cpu`; operations are modules, `torch.profiler.record_function` scopes and operators.
+Every CPU tensor is a block in the space `cpu`, and every tensor on a CUDA device one in `cuda:0` and so on; operations are modules,
+`torch.profiler.record_function` scopes and operators.
 """
 
 from __future__ import annotations
@@ -21,3 +22,19 @@ def annotate(tensor: torch.Tensor, name: str, category: Category = "") -> None:
     """Names the block of a tensor for reports, and gives it a category. Does nothing while no capture is active."""
     load()
     _core._annotate_tensor(tensor._cdata, name, category or "other")
+
+
+_waits_for_cuda = False
+
+
+def record_cuda() -> None:
+    """Records CUDA devices in the capture that records libtorch: from now on, or once the program has initialised CUDA, which a capture
+    does not do for it. That would take device memory, and a program could no longer fork or choose its devices."""
+    import torch
+
+    global _waits_for_cuda
+    if torch.cuda.is_initialized():
+        _core._record_cuda()
+    elif torch.version.cuda and not _waits_for_cuda:
+        _waits_for_cuda = True
+        torch.cuda._lazy_call(_core._record_cuda)

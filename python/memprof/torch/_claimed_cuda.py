@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import os
 import sys
 import types
 
@@ -32,14 +33,14 @@ _bytes_without_limit = 1 << 40
 class ClaimedCuda:
     """The device of a simulation. `patches` make `torch.cuda` ask it."""
 
-    def __init__(self, preset: str, capacity: int, patches: Patches) -> None:
+    def __init__(self, preset: str, capacity: int, is_limited: bool, patches: Patches) -> None:
         self._name, self._capability, self._multiprocessors, self._cache = _known_devices.get(
             preset, (f"memprof {preset}", (8, 0), 108, 40)
         )
         self._total = capacity or _bytes_without_limit
-        self._peak_reserved = 0
         self._stream = self._default_stream = _Stream()
         self._patches = patches
+        _begin_allocator(capacity if is_limited else 0)
         self._claim_device()
         self._claim_memory()
         self._claim_streams()
@@ -115,10 +116,10 @@ class ClaimedCuda:
     def _claim_memory(self) -> None:
         self._set_in_cuda(
             memory_stats_as_nested_dict=lambda device=None: self._stats(),
-            reset_peak_memory_stats=lambda device=None: self._reset_peak(),
+            reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
             reset_accumulated_memory_stats=lambda device=None: None,
             mem_get_info=lambda device=None: (self._total - self._reserved(), self._total),
-            empty_cache=lambda: self._empty_cache(),
+            empty_cache=_core._empty_claimed_device_cache,
             set_per_process_memory_fraction=lambda fraction, device=None: None,
             get_per_process_memory_fraction=lambda device=None: 1.0,
             memory_snapshot=lambda *args, **kwargs: [],
@@ -132,54 +133,38 @@ class ClaimedCuda:
             self._set(accelerator, **{name: _distinct(getattr(torch.cuda, name))})
         self._set(
             accelerator,
-            empty_cache=lambda: self._empty_cache(),
-            reset_peak_memory_stats=lambda device=None: self._reset_peak(),
+            empty_cache=_core._empty_claimed_device_cache,
+            reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
             get_memory_info=lambda device=None: (self._total - self._reserved(), self._total),
         )
 
     def _reserved(self) -> int:
-        """A lower bound: of a caching allocator that wastes nothing and gives nothing back before `empty_cache`."""
-        return _core._device_usage()[5]
-
-    def _empty_cache(self) -> None:
-        self._peak_reserved = max(self._peak_reserved, self._reserved())
-        _core._reset_device_reserved()
-
-    def _reset_peak(self) -> None:
-        self._peak_reserved = 0
-        _core._reset_device_peak()
+        return _core._claimed_device_stats()["reserved_bytes.current"]
 
     def _stats(self) -> dict[str, Any]:
-        live, peak, allocated, allocations, deallocations, reserved = _core._device_usage()
-        peak_reserved = max(self._peak_reserved, reserved)
+        stats = _core._claimed_device_stats()
 
-        def of_all_pools(**values: int) -> dict[str, dict[str, int]]:
+        def of_all_pools(name: str) -> dict[str, dict[str, int]]:
+            values = {part: stats[f"{name}.{part}"] for part in ("current", "peak", "allocated", "freed")}
             return {"all": values, "large_pool": values, "small_pool": dict.fromkeys(values, 0)}
 
-        of_bytes = of_all_pools(current=live, peak=peak, allocated=allocated, freed=allocated - live)
-        blocks = allocations - deallocations
-        of_blocks = of_all_pools(current=blocks, peak=blocks, allocated=allocations, freed=deallocations)
-        of_reserved = of_all_pools(current=reserved, peak=peak_reserved, allocated=peak_reserved, freed=peak_reserved - reserved)
-        nothing = of_all_pools(current=0, peak=0, allocated=0, freed=0)
-        of_segments = of_all_pools(current=1, peak=1, allocated=1, freed=0)
+        allocation, allocated_bytes = of_all_pools("allocation"), of_all_pools("allocated_bytes")
+        none = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
         return {
-            "allocation": of_blocks,
-            "active": of_blocks,
-            "segment": of_segments,
-            "inactive_split": nothing,
-            "allocated_bytes": of_bytes,
-            "requested_bytes": of_bytes,
-            "active_bytes": of_bytes,
-            "reserved_bytes": of_reserved,
-            "inactive_split_bytes": nothing,
-            "oversize_allocations": nothing["all"],
-            "oversize_segments": nothing["all"],
+            "allocation": allocation,
+            "active": allocation,
+            "segment": of_all_pools("segment"),
+            "inactive_split": {"all": none, "large_pool": none, "small_pool": none},
+            "allocated_bytes": allocated_bytes,
+            "requested_bytes": of_all_pools("requested_bytes"),
+            "active_bytes": allocated_bytes,
+            "reserved_bytes": of_all_pools("reserved_bytes"),
+            "inactive_split_bytes": of_all_pools("inactive_split_bytes"),
+            "oversize_allocations": none,
+            "oversize_segments": none,
             "max_split_size": -1,
-            "num_alloc_retries": 0,
-            "num_ooms": 0,
             "num_sync_all_streams": 0,
-            "num_device_alloc": 1,
-            "num_device_free": 0,
+            **{name: stats[name] for name in ("num_alloc_retries", "num_ooms", "num_device_alloc", "num_device_free")},
         }
 
     def _claim_streams(self) -> None:
@@ -198,7 +183,15 @@ class ClaimedCuda:
     def _claim_tensors(self) -> None:
         """What libtorch's Python binding does without the dispatcher."""
         for name in ("tensor", "as_tensor"):
-            self._set(torch, **{name: _made_on_the_cpu(getattr(torch, name))})
+            original = getattr(torch, name)
+            made = _made_on_the_cpu(original)
+            _builtins_of_scripts[id(made)] = _builtins_of_scripts.get(id(original))
+            self._set(torch, **{name: made})
+        self._set(
+            torch.Tensor,
+            __getitem__=_with_indices_on_the_cpu(torch.Tensor.__getitem__),
+            __setitem__=_with_indices_on_the_cpu(torch.Tensor.__setitem__),
+        )
         self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to))
         self._set(
             torch.Tensor,
@@ -222,6 +215,17 @@ class ClaimedCuda:
 
         self._set(kind, __init__=initialize)
         self._set(Logger, set_runtime_stats_and_log=lambda logger: None)
+
+
+def _begin_allocator(capacity: int) -> None:
+    settings = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF") or ""
+    # Up to 2.11, the addresses that the driver hands out decide among free blocks of one size.
+    descend = tuple(int(number) for number in torch.__version__.split(".")[:2]) < (2, 12)
+    try:
+        _core._begin_claimed_device(capacity, settings, descend)
+    except _core.Error as fault:
+        print(f"memprof: the claimed device has PyTorch's default allocator: {fault}", file=sys.stderr)
+        _core._begin_claimed_device(capacity, "", descend)
 
 
 def _reduced_alone(bucket: Any) -> torch.futures.Future[torch.Tensor]:
@@ -260,6 +264,25 @@ def _made_on_the_cpu(original: Callable[..., torch.Tensor]) -> Callable[..., tor
         return on_cpu.to(where, rest.get("dtype")).requires_grad_(requires_grad)
 
     return made
+
+
+#: Under which name functions are known in functions of `torch.jit.script`, by their identity.
+_builtins_of_scripts: dict[int, Any] = torch.jit._builtins._get_builtin_table()
+
+
+def _with_indices_on_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
+    """An index that is a list becomes a tensor on its tensor's device, as `torch.tensor` makes one."""
+
+    @functools.wraps(original)
+    def indexed(self: torch.Tensor, index: Any, *rest: Any) -> Any:
+        if self.is_cuda and isinstance(index, (tuple, list)):
+            if isinstance(index, list):
+                index = torch.tensor(index)
+            elif any(isinstance(one, list) for one in index):
+                index = tuple(torch.tensor(one) if isinstance(one, list) else one for one in index)
+        return original(self, index, *rest)
+
+    return indexed
 
 
 def _default_device() -> torch.device:

@@ -21,6 +21,27 @@ def load(no_dispatch: bool = False) -> None:
     _core._load_torch_library(kept, no_dispatch)
 
 
+def cuda_headers() -> list[str]:
+    """The folders with the headers of CUDA's runtime for the installed torch: none where it was built without CUDA, or they are missing."""
+    import glob
+
+    import torch
+
+    root = os.path.dirname(torch.__file__)
+    if not torch.version.cuda or not os.path.exists(os.path.join(root, "lib", "libc10_cuda.so")):
+        return []
+    # Those that the wheels of torch bring along are of its version.
+    folders = glob.glob(os.path.join(glob.escape(os.path.dirname(root)), "nvidia", "*", "include"))
+    folders += [os.path.join(os.environ[name], "include") for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
+    folders.append("/usr/local/cuda/include")
+    for folder in folders:
+        if os.path.exists(os.path.join(folder, "cuda_runtime_api.h")):
+            if os.path.exists(os.path.join(folder, "crt", "host_defines.h")):
+                return [folder]
+            return [folder, os.path.join(os.path.dirname(__file__), "cuda_headers")]
+    return []
+
+
 def _cache_folder() -> str:
     return os.path.join(os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "memprof")
 
@@ -37,8 +58,9 @@ def _checksum_of_sources() -> int:
 
     backend, headers = _sources()
     files = [backend, backend[: -len("cpp")] + "h"]
-    for folder, _, names in os.walk(headers):
-        files += (os.path.join(folder, name) for name in names)
+    for top in (headers, os.path.join(os.path.dirname(backend), "cuda_headers")):
+        for folder, _, names in os.walk(top):
+            files += (os.path.join(folder, name) for name in names)
     checksum = 0
     for path in sorted(files):
         with open(path, "rb") as file:
@@ -54,16 +76,20 @@ def command(output: str, no_dispatch: bool = False) -> list[str]:
     root = os.path.dirname(torch.__file__)
     # The kind of std::string that this torch was built with.
     kind = int(torch.compiled_with_cxx11_abi())
+    cuda = [] if no_dispatch else cuda_headers()
     return [
         *(os.environ.get("CXX") or "c++").split(),
         *("-std=c++20", "-O1", "-DNDEBUG", "-fPIC", "-shared", "-fvisibility=hidden", "-DMEMPROF_SEPARATE_COMPILATION=1"),
         *(f"-D_GLIBCXX_USE_CXX11_ABI={kind}", f"-DMEMPROF_TORCH_CXX11_ABI={kind}"),
         *(["-DMEMPROF_TORCH_SIMULATION"] if no_dispatch else []),
+        *(["-DMEMPROF_TORCH_CUDA"] if cuda else []),
         *("-I", headers),
         *("-isystem", os.path.join(root, "include")),
         *("-isystem", os.path.join(root, "include", "torch", "csrc", "api", "include")),
+        *(word for folder in cuda for word in ("-isystem", folder)),
         *(backend, "-o", output),
         *("-L" + os.path.join(root, "lib"), "-ltorch_cpu", "-lc10"),
+        *(["-lc10_cuda"] if cuda else []),
     ]
 
 

@@ -30,17 +30,19 @@ class Simulation:
         self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
         self._run_compiled_functions_eagerly()
 
-    def claim(self, device: str) -> None:
-        """Call once libtorch has the device. Does nothing if it is not a CUDA device."""
+    def claim(self, device: str, is_limited: bool = False) -> None:
+        """Call once libtorch has the device. Does nothing if it is not a CUDA device. If it is limited, the program runs out of memory on
+        it."""
         capacity = _core._cuda_capacity(device)
         if capacity is not None:
             if not hasattr(torch, "Event"):
                 raise _core.Error(f"no_dispatch: a CUDA device needs torch 2.5 or later; this is {torch.__version__}")
             from ._claimed_cuda import ClaimedCuda
 
-            ClaimedCuda(device, capacity, self._patches)
+            ClaimedCuda(device, capacity, is_limited, self._patches)
 
     def undo(self) -> None:
+        _core._end_claimed_device()
         self._patches.undo()
         self._shape_functions.restore()
         if self._stance is not None:

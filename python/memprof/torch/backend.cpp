@@ -1,9 +1,12 @@
-// A library for memprof's Python package that records libtorch, or with MEMPROF_TORCH_SIMULATION simulates it (NO_DISPATCH). It
-// links libtorch, but neither Python nor libtorch_python; the capture is that of the extension module, with which it shares the
-// registry.
+// A library for memprof's Python package that records libtorch, with MEMPROF_TORCH_CUDA also on CUDA devices, or with
+// MEMPROF_TORCH_SIMULATION simulates it (NO_DISPATCH). It links libtorch, but neither Python nor libtorch_python; the capture is
+// that of the extension module, with which it shares the registry.
 #include "backend.h"
 
 #include <memprof/backend/torch.hpp>
+#ifdef MEMPROF_TORCH_CUDA
+#include <memprof/backend/torch_cuda.hpp>
+#endif
 #ifdef MEMPROF_TORCH_SIMULATION
 #include <memprof/backend/torch_no_dispatch.hpp>
 #endif
@@ -28,6 +31,10 @@ struct torch_source {
 #else
   memprof::torch_backend backend;
 #endif
+#ifdef MEMPROF_TORCH_CUDA
+  memprof::torch_cuda_backend cuda;
+  bool records_cuda = false;
+#endif
 };
 
 memprof::capture_options options_of(const void* device, std::size_t device_bytes) {
@@ -50,15 +57,33 @@ void* attach(const void* device, std::size_t device_bytes, char* error, std::siz
   }
 }
 
+#ifdef MEMPROF_TORCH_CUDA
+void attach_cuda(void* source) {
+  auto& attached = *static_cast<torch_source*>(source);
+  if (attached.records_cuda) return;
+  attached.records_cuda = true;
+  attached.cuda.attach(attached.writer, {});
+}
+constexpr auto* attach_cuda_if_compiled = &attach_cuda;
+#else
+constexpr void (*attach_cuda_if_compiled)(void*) = nullptr;
+#endif
+
 void detach(void* source) {
   auto& attached = *static_cast<torch_source*>(source);
   attached.backend.detach(attached.writer);
+#ifdef MEMPROF_TORCH_CUDA
+  if (attached.records_cuda) attached.cuda.detach(attached.writer);
+#endif
 }
 
 void report_facts([[maybe_unused]] void* source) {
 #if _GLIBCXX_USE_CXX11_ABI  // facts hold std::strings, and the capture has the new ones
   auto& attached = *static_cast<torch_source*>(source);
   attached.backend.report_facts(attached.writer);
+#ifdef MEMPROF_TORCH_CUDA
+  if (attached.records_cuda) attached.cuda.report_facts(attached.writer);
+#endif
 #endif
 }
 
@@ -80,18 +105,17 @@ void begin_operators() { memprof::detail::process_operator_counter.begin(); }
 void end_operators() { memprof::detail::process_operator_counter.end(); }
 
 #ifdef MEMPROF_TORCH_SIMULATION
-memprof_torch_usage usage() {
-  const memprof::detail::device_usage& now = memprof::detail::fake_device_usage;
-  return {now.live(), now.peak(), now.allocated(), now.allocations(), now.deallocations(), now.reserved()};
+void use_allocator(const memprof_torch_allocator* model) {
+  static memprof::detail::device_allocator used{};
+  memprof::detail::fake_device_usage.set_allocator(nullptr);
+  if (model == nullptr) return;
+  used = {model->self, model->has_room, model->allocate, model->deallocate};
+  memprof::detail::fake_device_usage.set_allocator(&used);
 }
 
 constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simulating_thread.real_scopes; },
                                               [] { --memprof::detail::this_simulating_thread.real_scopes; },
-                                              [] { memprof::detail::execute_in_this_process(); },
-                                              usage,
-                                              [] { memprof::detail::fake_device_usage.reset_peak(); },
-                                              [] { memprof::detail::fake_device_usage.reset_reserved(); },
-                                              [](std::int64_t bytes) { memprof::detail::fake_device_usage.set_limit(bytes); }};
+                                              [] { memprof::detail::execute_in_this_process(); }, use_allocator};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else
 constexpr const memprof_torch_simulation* simulation_calls = nullptr;
@@ -100,6 +124,7 @@ constexpr const memprof_torch_simulation* simulation_calls = nullptr;
 constexpr memprof_torch_calls calls{MEMPROF_TORCH_CALLS_VERSION,
                                     TORCH_VERSION,
                                     attach,
+                                    attach_cuda_if_compiled,
                                     detach,
                                     report_facts,
                                     destroy,

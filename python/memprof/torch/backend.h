@@ -1,17 +1,21 @@
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 2
+#define MEMPROF_TORCH_CALLS_VERSION 4
 
-/* Bytes and blocks on the claimed device since the capture began. `peak` and `reserved` are the most bytes that were live since they
- * were reset. */
-struct memprof_torch_usage {
-  int64_t live, peak, allocated, allocations, deallocations, reserved;
+
+/* A model of the claimed device's allocator: memprof::detail::device_allocator. */
+struct memprof_torch_allocator {
+  void* self;
+  bool (*has_room)(void* self, int64_t bytes, char* message, size_t room, int64_t* free_bytes);
+  void (*allocate)(void* self, const void* address, int64_t bytes);
+  void (*deallocate)(void* self, const void* address);
 };
 
 struct memprof_torch_simulation {
@@ -20,11 +24,9 @@ struct memprof_torch_simulation {
   void (*leave_real_scope)(void);
   /* In a forked process that loads data: operations are executed from now on, also on simulated tensors. */
   void (*execute_in_this_process)(void);
-  struct memprof_torch_usage (*usage)(void);
-  void (*reset_peak)(void);
-  void (*reset_reserved)(void);
-  /* Requests beyond so many bytes on the claimed device raise torch.OutOfMemoryError. */
-  void (*limit)(int64_t bytes);
+  /* Tells the model of each block of the claimed device from now on, and asks it for room: without, there is always some. Null: no
+   * longer. */
+  void (*use_allocator)(const struct memprof_torch_allocator* model);
 };
 
 struct memprof_torch_calls {
@@ -34,6 +36,9 @@ struct memprof_torch_calls {
   /* A source that records until `detach`; on failure null, and the reason in `error`, of `room` bytes. `device` points to the
    * capture's memprof::device_description, plain bytes of a size that both sides check. */
   void* (*attach)(const void* device, size_t device_bytes, char* error, size_t room);
+  /* Records the tensors on CUDA devices, too, once libtorch has initialised CUDA; a second call does nothing. Null in a library
+   * that was compiled without CUDA. */
+  void (*attach_cuda)(void* source);
   void (*detach)(void* source);
   void (*report_facts)(void* source);
   void (*destroy)(void* source);
