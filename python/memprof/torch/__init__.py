@@ -11,6 +11,8 @@ from ._library import load
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Any
+
     import torch
 
     from .._capture import Category
@@ -33,8 +35,9 @@ def record_cuda() -> None:
     import torch
 
     global _waits_for_cuda
-    if torch.cuda.is_initialized():
+    cuda: Any = torch.cuda  # functions without types
+    if cuda.is_initialized():
         _core._record_cuda()
     elif torch.version.cuda and not _waits_for_cuda:
         _waits_for_cuda = True
-        torch.cuda._lazy_call(_core._record_cuda)
+        cuda._lazy_call(_core._record_cuda)

@@ -266,8 +266,9 @@ def _made_on_the_cpu(original: Callable[..., torch.Tensor]) -> Callable[..., tor
     return made
 
 
+_script_builtins: Any = torch.jit._builtins  # functions without types
 #: Under which name functions are known in functions of `torch.jit.script`, by their identity.
-_builtins_of_scripts: dict[int, Any] = torch.jit._builtins._get_builtin_table()
+_builtins_of_scripts: dict[int, Any] = _script_builtins._get_builtin_table()
 
 
 def _with_indices_on_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
