@@ -3,17 +3,21 @@
 #include "recorded_events.hpp"
 
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
-#include <memprof/backend/torch/simulation/device_usage.hpp>
+#include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/trace/device_presets.hpp>
 
 #include <c10/util/Exception.h>
 #include <torch/torch.h>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -196,37 +200,69 @@ TEST_CASE("torch no_dispatch: fused attention on CUDA holds no scores") {
   CHECK(q.grad().sizes() == q.sizes());
 }
 
-TEST_CASE("torch no_dispatch: the fake device knows what is live, and has been") {
-  memprof::detail::device_usage& usage = memprof::detail::fake_device_usage;
+/// An allocator of the fake device that counts, with a limit if that is not 0. Requests are rounded to 512 bytes, as a GPU's are.
+struct counting_allocator {
+  std::map<const void*, std::int64_t> live;
+  std::int64_t bytes = 0;
+  std::int64_t allocations = 0;
+  std::int64_t limit = 0;
+  memprof::detail::device_allocator calls{
+      this,
+      [](void* self, std::int64_t requested, char* message, std::size_t room, std::int64_t* free_bytes) {
+        const auto& known = *static_cast<counting_allocator*>(self);
+        const std::int64_t left = known.limit - known.bytes;
+        if (known.limit == 0 || (requested + 511) / 512 * 512 <= left) return true;
+        std::snprintf(message, room, "no room for %lld%%s", static_cast<long long>(requested));
+        *free_bytes = left;
+        return false;
+      },
+      [](void* self, const void* address, std::int64_t size) {
+        auto& known = *static_cast<counting_allocator*>(self);
+        known.live[address] = size;
+        known.bytes += size;
+        ++known.allocations;
+      },
+      [](void* self, const void* address) {
+        auto& known = *static_cast<counting_allocator*>(self);
+        const auto block = known.live.find(address);
+        CHECK(block != known.live.end());
+        if (block == known.live.end()) return;
+        known.bytes -= block->second;
+        known.live.erase(block);
+      }};
+
+  counting_allocator() { memprof::detail::fake_cuda_device.set_allocator(&calls); }
+  ~counting_allocator() { memprof::detail::fake_cuda_device.set_allocator(nullptr); }
+  counting_allocator(const counting_allocator&) = delete;
+  counting_allocator& operator=(const counting_allocator&) = delete;
+};
+
+TEST_CASE("torch no_dispatch: an allocator of the fake device hears of each block of its capture") {
   torch::Tensor earlier;
   {
+    const counting_allocator device;
     auto capture = begin_no_dispatch({.device = {"cuda"}});
     earlier = torch::empty({1000}, torch::kCUDA);
-    CHECK(usage.live() == 4000);
+    CHECK(device.bytes == 4000);
   }
+  const counting_allocator device;
   auto capture = begin_no_dispatch({.device = {"cuda"}});
-  CHECK(usage.live() == 0);
   const auto kept = torch::empty({100}, torch::kCUDA);
   torch::empty({200}, torch::kCUDA);
   earlier.reset();  // counts no longer
-  CHECK(usage.live() == 400);
-  CHECK(usage.live() == capture.profile().space("cuda:0").cumulative_current);
-  CHECK(usage.peak() == 1200);
-  CHECK(usage.reserved() == 1200);
-  usage.reset_peak();
-  CHECK(usage.peak() == 400);
-  CHECK(usage.reserved() == 1200);
-  usage.reset_reserved();
-  CHECK(usage.reserved() == 400);
-  CHECK((usage.allocated() == 1200 && usage.allocations() == 2 && usage.deallocations() == 1));
+  CHECK(device.bytes == 400);
+  CHECK(device.bytes == capture.profile().space("cuda:0").cumulative_current);
+  CHECK((device.allocations == 2 && device.live.size() == 1));
 }
 
-TEST_CASE("torch no_dispatch: a fake device with a limit runs out of memory, and goes on when there is some") {
+TEST_CASE("torch no_dispatch: a fake device without room fails as its allocator says, and goes on when there is some") {
+  counting_allocator device;
+  device.limit = 2048;
   auto capture = begin_no_dispatch({.device = {"cuda"}});
-  memprof::detail::fake_device_usage.set_limit(2048);
   const auto options = torch::TensorOptions(torch::kCUDA).dtype(torch::kByte);
   auto first = torch::empty({1024}, options);
-  CHECK_THROWS_AS(torch::empty({1025}, options), c10::OutOfMemoryError);  // rounded to 512, as a GPU's blocks are
+  CHECK_THROWS_WITH(torch::empty({1025}, options), Catch::Matchers::StartsWith("no room for 1025%s"));
+  CHECK_THROWS_AS(torch::empty({1025}, options), c10::OutOfMemoryError);
   CHECK_NOTHROW(torch::empty({1024}, options));
   first.reset();
   CHECK_NOTHROW(torch::empty({2048}, options));

@@ -107,10 +107,10 @@ void end_operators() { memprof::detail::process_operator_counter.end(); }
 #ifdef MEMPROF_TORCH_SIMULATION
 void use_allocator(const memprof_torch_allocator* model) {
   static memprof::detail::device_allocator used{};
-  memprof::detail::fake_device_usage.set_allocator(nullptr);
+  memprof::detail::fake_cuda_device.set_allocator(nullptr);
   if (model == nullptr) return;
   used = {model->self, model->has_room, model->allocate, model->deallocate};
-  memprof::detail::fake_device_usage.set_allocator(&used);
+  memprof::detail::fake_cuda_device.set_allocator(&used);
 }
 
 constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simulating_thread.real_scopes; },

@@ -107,7 +107,7 @@ class cublas_workspaces {
     if (std::exchange(is_made_[library][pass], true)) return;
     const std::int64_t bytes = bytes_[library];
     const std::int64_t before = (library == 1 ? 2 * bytes_[0] : 0) + (pass == 1 ? bytes : 0);
-    fake_device_usage.allocate(addresses_ + before, bytes);
+    fake_cuda_device.allocate(addresses_ + before, bytes);
     event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + before, static_cast<std::size_t>(bytes));
   }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/forwarding_allocator.hpp>
-#include <memprof/backend/torch/simulation/device_usage.hpp>
+#include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/zero_pages.hpp>
 #include <memprof/record/event_sink.hpp>
@@ -91,7 +91,7 @@ struct fake_block {
 
   void* data = nullptr;
   std::size_t bytes = 0;
-  std::uint32_t capture = 0;  ///< `device_usage::capture` when it was allocated
+  std::uint32_t capture = 0;  ///< `fake_device::capture` when it was allocated
   std::uint8_t space = 0;
   memory behind = memory::none;
   bool is_recorded = true;
@@ -143,7 +143,7 @@ inline void find_memory(fake_block& block) {
     block->real.clear();
   } else if (block->is_recorded) {
     record_simulated_deallocation(block->data != nullptr ? block->data : block, block->bytes, block->space,
-                                  block->capture != fake_device_usage.capture());
+                                  block->capture != fake_cuda_device.capture());
   }
   const recording_suppressor hidden;
   if (block->behind == fake_block::memory::small) std::free(block->data);
@@ -154,20 +154,13 @@ inline void find_memory(fake_block& block) {
 /// Throws as libtorch does if a fake device is full.
 inline void check_memory(std::size_t bytes, c10::Device device) {
   if (!device.is_cuda()) return;
-  if (const device_allocator* const model = fake_device_usage.allocator()) {
-    std::array<char, 1024> message{};
-    std::int64_t free_bytes = 0;
-    if (model->has_room(model->self, static_cast<std::int64_t>(bytes), message.data(), message.size(), &free_bytes)) return;
-    event_sink{}.out_of_memory({space_of(device)}, bytes, static_cast<std::size_t>(free_bytes));
-    TORCH_CHECK_WITH(OutOfMemoryError, false, message.data());
-  }
-  const std::int64_t left = fake_device_usage.left_if_too_little(static_cast<std::int64_t>(bytes));
-  if (left < 0) [[likely]]
-    return;
-  const auto mebibytes = [](std::int64_t number) { return std::to_string(number >> 20) + " MiB"; };
-  TORCH_CHECK_WITH(OutOfMemoryError, false, "CUDA out of memory. Tried to allocate ", mebibytes(static_cast<std::int64_t>(bytes)),
-                   ". GPU 0 has a total capacity of ", mebibytes(fake_device_usage.limit()), " of which ", mebibytes(left),
-                   " is free. (A NO_DISPATCH capture: no memory is taken.)");
+  const device_allocator* const model = fake_cuda_device.allocator();
+  if (model == nullptr) return;
+  std::array<char, 1024> message{};
+  std::int64_t free_bytes = 0;
+  if (model->has_room(model->self, static_cast<std::int64_t>(bytes), message.data(), message.size(), &free_bytes)) return;
+  event_sink{}.out_of_memory({space_of(device)}, bytes, static_cast<std::size_t>(free_bytes));
+  TORCH_CHECK_WITH(OutOfMemoryError, false, message.data());
 }
 
 /// A new block, or none for zero bytes, as with the devices' allocators. `counted_on` is where its bytes count, `device` is the
@@ -182,7 +175,7 @@ inline void check_memory(std::size_t bytes, c10::Device device) {
     block = new fake_block;
     block->bytes = bytes;
     block->space = space_of(counted_on);
-    block->capture = fake_device_usage.capture();
+    block->capture = fake_cuda_device.capture();
     block->has_values.store(has_values, std::memory_order_relaxed);
     find_memory(*block);
     block->is_visible = !device.is_meta();

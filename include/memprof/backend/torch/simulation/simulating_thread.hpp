@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/capture/tensor_events.hpp>
-#include <memprof/backend/torch/simulation/device_usage.hpp>
+#include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/record/recorder.hpp>
 
@@ -69,11 +69,10 @@ inline void record_or_keep(const pending_block& block, std::vector<pending_block
     }
   }
   if (block.is_free) {
-    if (block.space != cpu_space && !block.is_earlier)
-      fake_device_usage.deallocate(block.address, static_cast<std::int64_t>(block.bytes));
+    if (block.space != cpu_space && !block.is_earlier) fake_cuda_device.deallocate(block.address);
     record_tensor_deallocation(block.address, block.bytes, block.space);
   } else {
-    if (block.space != cpu_space) fake_device_usage.allocate(block.address, static_cast<std::int64_t>(block.bytes));
+    if (block.space != cpu_space) fake_cuda_device.allocate(block.address, static_cast<std::int64_t>(block.bytes));
     record_tensor_allocation(block.address, block.bytes, block.space);
   }
 }

@@ -5,9 +5,9 @@
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/cublas_workspace.hpp>
 #include <memprof/backend/torch/simulation/cuda_properties.hpp>
-#include <memprof/backend/torch/simulation/device_usage.hpp>
 #include <memprof/backend/torch/simulation/dispatch.hpp>
 #include <memprof/backend/torch/simulation/fake_cuda.hpp>
+#include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/backend/torch/simulation/meta_allocator.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/threads.hpp>
@@ -35,7 +35,7 @@
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
 /// | rules | torch_call, the interface for writing them; the folder rules, starting with rule_table |
 /// | guesses | estimated_call |
-/// | CUDA without a device | fake_cuda, cuda_memory, cuda_properties, cuda_reduction, cublas_workspace, device_usage |
+/// | CUDA without a device | fake_cuda, cuda_memory, cuda_properties, cuda_reduction, cublas_workspace, fake_device |
 /// | threads | threads, simulating_thread |
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -96,7 +96,7 @@ inline void begin_simulation(const device_description& device) {
   assumed_sizes::instance().begin();
   install_meta_allocator();
   const bool has_fake_cuda = is_cuda(device);
-  fake_device_usage.begin();
+  fake_cuda_device.begin_capture();
   if (has_fake_cuda) {
     install_fake_cuda_guard();
     take_over_cuda_hooks();
