@@ -1,6 +1,5 @@
 #include "simulation.hpp"
 
-#include "claimed_allocator.hpp"
 #include "core.hpp"
 #include "torch_library.hpp"
 
@@ -9,8 +8,12 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
+#include <memprof/backend/torch/device_allocator.hpp>
 #include <memprof/profile/device_json.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_options.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
 #include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
+#include <memprof/toolkit/analysis/simulated_caching_allocator.hpp>
 #include <memprof/trace/device_description.hpp>
 
 #include <cstdint>
@@ -36,31 +39,44 @@ using namespace nb::literals;
 }
 
 /// Never destroyed: tensors may outlive the capture.
-[[nodiscard]] claimed_allocator& claimed_device() {
-  static auto* const device = new claimed_allocator;
+[[nodiscard]] memprof::simulated_caching_allocator& claimed_device() {
+  static auto* const device = new memprof::simulated_caching_allocator;
   return *device;
 }
 
-/// Under the names of PyTorch, without its division into pools: all blocks and segments.
+/// What the library that simulates calls of it.
+[[nodiscard]] const memprof_torch_allocator* functions_of_claimed_device() {
+  static const memprof::detail::device_allocator functions = memprof::detail::recorded_device(claimed_device());
+  static const memprof_torch_allocator in_c{functions.self, functions.has_room, functions.allocate, functions.deallocate};
+  return &in_c;
+}
+
+/// PyTorch's names.
 [[nodiscard]] std::map<std::string, std::int64_t> claimed_device_stats() {
-  const claimed_allocator::statistics stats = claimed_device().stats();
+  const memprof::simulated_caching_allocator::statistics stats = claimed_device().stats();
   std::map<std::string, std::int64_t> found;
-  const auto add = [&](const std::string& name, const memprof::allocator_stat& stat, std::int64_t all) {
+  const auto add = [&](const std::string& name, const memprof::allocator_stat& stat) {
     found[name + ".current"] = stat.current;
     found[name + ".peak"] = stat.peak;
-    found[name + ".allocated"] = all;
-    found[name + ".freed"] = all - stat.current;
+    found[name + ".allocated"] = stat.allocated;
+    found[name + ".freed"] = stat.freed;
   };
-  add("allocation", stats.blocks, stats.all_blocks);
-  add("segment", stats.segments, stats.all_segments);
-  add("requested_bytes", stats.now.requested_bytes, stats.all_requested);
-  add("allocated_bytes", stats.now.allocated_bytes, stats.all_allocated);
-  add("reserved_bytes", stats.now.reserved_bytes, stats.all_reserved);
-  add("inactive_split_bytes", stats.now.inactive_split_bytes, stats.now.inactive_split_bytes.current);
-  found["num_alloc_retries"] = stats.now.num_alloc_retries;
-  found["num_ooms"] = stats.now.num_ooms;
-  found["num_device_alloc"] = stats.now.num_device_alloc;
-  found["num_device_free"] = stats.now.num_device_free;
+  const auto add_all = [&](const std::string& pool, const memprof::caching_allocator_stats& of_pool) {
+    add("allocation." + pool, of_pool.allocation);
+    add("segment." + pool, of_pool.segment);
+    add("requested_bytes." + pool, of_pool.requested_bytes);
+    add("allocated_bytes." + pool, of_pool.allocated_bytes);
+    add("active_bytes." + pool, of_pool.active_bytes);
+    add("reserved_bytes." + pool, of_pool.reserved_bytes);
+    add("inactive_split_bytes." + pool, of_pool.inactive_split_bytes);
+  };
+  add_all("all", stats.all);
+  add_all("large_pool", stats.large_pool);
+  add_all("small_pool", stats.small_pool);
+  found["num_alloc_retries"] = stats.all.num_alloc_retries;
+  found["num_ooms"] = stats.all.num_ooms;
+  found["num_device_alloc"] = stats.all.num_device_alloc;
+  found["num_device_free"] = stats.all.num_device_free;
   return found;
 }
 
@@ -83,6 +99,9 @@ void bind_simulation(nb::module_& module) {
   module.def("_leave_real_scope", [] {
     if (const auto* const simulation = torch_library::simulation()) simulation->leave_real_scope();
   });
+  module.def("_join_simulation", [] {
+    if (const auto* const simulation = torch_library::simulation()) simulation->join();
+  });
   module.def("_execute_in_this_process", [] {
     if (const auto* const simulation = torch_library::simulation()) simulation->execute_in_this_process();
   });
@@ -94,8 +113,8 @@ void bind_simulation(nb::module_& module) {
         memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(settings);
         options.capacity = capacity;
         options.descending_addresses = descending_addresses;
-        claimed_device().begin(options);
-        simulation->use_allocator(&claimed_device().calls());
+        claimed_device().restart(options);
+        simulation->use_allocator(functions_of_claimed_device());
       },
       "capacity"_a, "settings"_a, "descending_addresses"_a,
       "Has a model of PyTorch's allocator follow the claimed device from now on: with a capacity, in bytes, as on a device that "
@@ -105,7 +124,8 @@ void bind_simulation(nb::module_& module) {
     if (const auto* const simulation = torch_library::simulation()) simulation->use_allocator(nullptr);
   });
   module.def("_claimed_device_stats", claimed_device_stats, "`torch.cuda.memory_stats()` of the claimed device.");
-  module.def("_reset_claimed_device_peaks", [] { claimed_device().reset_peaks(); });
+  module.def("_reset_claimed_device_peaks", [] { claimed_device().reset_peak_stats(); });
+  module.def("_reset_claimed_device_sums", [] { claimed_device().reset_accumulated_stats(); });
   module.def("_empty_claimed_device_cache", [] { claimed_device().empty_cache(); });
 }
 

@@ -160,6 +160,31 @@ def test_memory_stats_and_their_summary(claimed: memprof.Capture) -> None:
     del x
 
 
+def test_memory_stats_by_size_of_block(claimed: memprof.Capture) -> None:
+    small, large = torch.empty(MiB, dtype=torch.uint8, device="cuda"), torch.empty(MiB + 1, dtype=torch.uint8, device="cuda")
+    del large
+    stats = torch.cuda.memory_stats()
+    assert [stats[f"allocation.{pool}.current"] for pool in ("all", "small_pool", "large_pool")] == [1, 1, 0]
+    assert [stats[f"allocated_bytes.{pool}.peak"] for pool in ("all", "small_pool", "large_pool")] == [2 * MiB + 512, MiB, MiB + 512]
+    assert [stats[f"reserved_bytes.{pool}.current"] for pool in ("all", "small_pool", "large_pool")] == [22 * MiB, 2 * MiB, 20 * MiB]
+    assert [stats[f"segment.{pool}.current"] for pool in ("all", "small_pool", "large_pool")] == [2, 1, 1]
+    torch.cuda.reset_accumulated_memory_stats()
+    assert torch.cuda.memory_stats()["allocation.all.allocated"] == 0
+    del small
+    assert torch.cuda.memory_stats()["allocation.all.freed"] == 1
+
+
+def test_a_request_beyond_any_device(claimed: memprof.Capture) -> None:
+    for elements in (1 << 60, (1 << 63) - 1):
+        with pytest.raises(torch.cuda.OutOfMemoryError, match="more than 1EB"):
+            torch.empty(elements, dtype=torch.uint8, device="cuda")
+    largest = torch.empty((1 << 60) - 1, dtype=torch.uint8, device="cuda")
+    assert requested() == live(claimed) == (1 << 60) - 1
+    del largest
+    claimed.end()
+    assert claimed.profile.exact
+
+
 def test_a_tensor_of_an_earlier_capture_does_not_count() -> None:
     with memprof.no_dispatch(device="gpu-24gb"):
         early = torch.empty(MiB, device="cuda")
@@ -177,6 +202,7 @@ def test_a_full_device_raises_where_asked() -> None:
         with pytest.raises(torch.cuda.OutOfMemoryError, match=r"Tried to allocate 5.00 MiB.*capacity of 23.64 GiB of which 5.00 MiB is free"):
             torch.empty(5 * MiB, dtype=torch.uint8, device="cuda")
         assert torch.cuda.memory_stats()["num_ooms"] == 1
+        assert torch.cuda.memory_stats()["allocation.all.allocated"] == 1
         second = torch.empty(MiB, dtype=torch.uint8, device="cuda")
         del first
         third = torch.empty(5 * MiB, dtype=torch.uint8, device="cuda")  # what was freed is cached, and has room
@@ -606,7 +632,6 @@ def test_threads(claimed: memprof.Capture) -> None:
     made: list[Any] = []
 
     def work() -> None:
-        torch.ones(1)  # a thread is simulated from its second operation on
         made.append(torch.empty(1 << 40, device="cuda"))
 
     thread = threading.Thread(target=work)
@@ -614,6 +639,39 @@ def test_threads(claimed: memprof.Capture) -> None:
     thread.join()
     assert torch.cuda.memory_allocated() == live(claimed) == 4 << 40
     made.clear()
+
+
+def test_a_forked_process_has_no_device() -> None:
+    program = (
+        "import os, sys, memprof, torch\n"
+        "with memprof.no_dispatch(device='gpu-24gb'):\n"
+        "    x = torch.empty(1 << 20, device='cuda')\n"
+        "    if os.fork() == 0:\n"
+        "        torch.manual_seed(0)\n"
+        "        y = torch.ones(1 << 22) + 1\n"
+        "        print(y.shape[0], torch.cuda.is_initialized(), torch.cuda.memory_allocated())\n"
+        "        for create in (torch.cuda.init, lambda: x + 1, lambda: torch.empty(1, device='cuda')):\n"
+        "            try: create()\n"
+        "            except RuntimeError as fault: print('spawn' in str(fault))\n"
+        "        sys.stdout.flush()\n"
+        "        os._exit(0)\n"
+        "    os.wait()\n"
+        "    print(torch.cuda.memory_allocated() >> 20)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.stdout.split() == [str(1 << 22), "False", "0", "True", "True", "True", "4"], done.stderr
+
+
+def test_a_loaders_worker_has_no_device(claimed: memprof.Capture) -> None:
+    class OnDevice(torch.utils.data.Dataset[torch.Tensor]):
+        def __len__(self) -> int:
+            return 1
+
+        def __getitem__(self, index: int) -> torch.Tensor:
+            return torch.empty(1, device="cuda")
+
+    with pytest.raises(RuntimeError, match="'spawn' start method"):
+        next(iter(torch.utils.data.DataLoader(OnDevice(), num_workers=1)))
 
 
 def test_an_unchanged_script(tmp_path: pathlib.Path) -> None:

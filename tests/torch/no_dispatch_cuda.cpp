@@ -20,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace memprof_tests::torch_no_dispatch_cuda {
@@ -43,6 +44,31 @@ TEST_CASE("torch no_dispatch: a program finds the fake CUDA device during the ca
   {
     auto capture = begin_no_dispatch({.device = {"cpu"}});
     CHECK_FALSE(torch::cuda::is_available());
+  }
+}
+
+TEST_CASE("torch no_dispatch: the first operation of a thread may create a tensor on the fake device, which is none elsewhere") {
+  const auto create = [] { return torch::empty({256}, torch::kCUDA); };
+  {
+    auto capture = begin_no_dispatch({.device = memprof::device_preset("gpu-24gb")});
+    at::Tensor made;
+    std::thread{[&] { made = create(); }}.join();
+    CHECK(capture.profile().space("cuda:0").cumulative_current == 1024);
+    const memprof::real_scope real;
+    CHECK_THROWS_WITH(create(), Catch::Matchers::ContainsSubstring("aten::empty"));
+  }
+  CHECK_THROWS_WITH(create(), Catch::Matchers::ContainsSubstring("aten::empty"));
+  {
+    auto capture = begin_no_dispatch({.device = {"cpu"}});
+    bool is_refused = false;
+    std::thread{[&] {
+      try {
+        (void)create();
+      } catch (const c10::Error&) {
+        is_refused = true;
+      }
+    }}.join();
+    CHECK(is_refused);
   }
 }
 

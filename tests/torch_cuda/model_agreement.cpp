@@ -29,13 +29,15 @@ using memprof::property::request_kind;
 
 template <class Stat>
 [[nodiscard]] memprof::allocator_stat to_stat(const Stat& stat) {
-  return {stat[0].current, stat[0].peak};
+  return {stat[0].current, stat[0].peak, stat[0].allocated, stat[0].freed};
 }
 
 /// PyTorch's counters under the names of the model's. Those that an older version does not have are 0.
 template <class Stats>
 [[nodiscard]] caching_allocator_stats to_model(const Stats& of_device) {
   caching_allocator_stats result;
+  result.allocation = to_stat(of_device.allocation);
+  result.segment = to_stat(of_device.segment);
   result.requested_bytes = to_stat(of_device.requested_bytes);
   result.allocated_bytes = to_stat(of_device.allocated_bytes);
   result.active_bytes = to_stat(of_device.active_bytes);
@@ -59,6 +61,13 @@ constexpr bool counts_device_allocations = requires(const Stats& of_device) {
 
 /// What the counters have grown by since `before`, where they only grow.
 [[nodiscard]] caching_allocator_stats since(caching_allocator_stats now, const caching_allocator_stats& before) {
+  for (const auto stat : {&caching_allocator_stats::allocation, &caching_allocator_stats::segment,
+                          &caching_allocator_stats::requested_bytes, &caching_allocator_stats::allocated_bytes,
+                          &caching_allocator_stats::active_bytes, &caching_allocator_stats::reserved_bytes}) {
+    (now.*stat).allocated -= (before.*stat).allocated;
+    (now.*stat).freed -= (before.*stat).freed;
+  }
+  now.inactive_split_bytes.reset_accumulated();
   now.num_device_alloc -= before.num_device_alloc;
   now.num_device_free -= before.num_device_free;
   now.num_alloc_retries -= before.num_alloc_retries;
@@ -66,9 +75,10 @@ constexpr bool counts_device_allocations = requires(const Stats& of_device) {
   return now;
 }
 
-/// The model's, without what this version of PyTorch does not count.
+/// The model's, without what this version of PyTorch does not count, or counts in more steps.
 [[nodiscard]] caching_allocator_stats comparable(caching_allocator_stats stats) {
   using of_pytorch = decltype(cuda_allocator::getDeviceStats(0));
+  stats.inactive_split_bytes.reset_accumulated();
   if (!counts_device_allocations<of_pytorch>) stats.num_device_alloc = stats.num_device_free = 0;
   return stats;
 }

@@ -70,12 +70,28 @@ const cached_block* caching_allocator::allocate(std::uint64_t bytes, std::uint64
 void caching_allocator::deallocate(const cached_block* allocated) {
   cached_block& block = *const_cast<cached_block*>(allocated);  // our own, handed out const so that nobody else changes it
   block.is_allocated = false;
-  device_.stats().allocated_bytes.decrease(block.bytes);
+  device_.count(*block.pool, [&](caching_allocator_stats& stats) {
+    stats.allocation.decrease(1);
+    stats.allocated_bytes.decrease(block.bytes);
+  });
   if (block.awaits_streams) {
     awaiting_.push_back(&block);
   } else {
     make_free(block);
   }
+}
+
+void caching_allocator::withdraw(const cached_block* allocated) {
+  const block_pool& pool = *allocated->pool;
+  const std::int64_t requested = allocated->requested;
+  const std::int64_t bytes = allocated->bytes;
+  deallocate(allocated);
+  device_.count(pool, [&](caching_allocator_stats& stats) {
+    stats.allocation.withdraw(1);
+    stats.requested_bytes.withdraw(requested);
+    stats.allocated_bytes.withdraw(bytes);
+    stats.active_bytes.withdraw(bytes);
+  });
 }
 
 void caching_allocator::record_stream(const cached_block* allocated, std::uint64_t stream) noexcept {
@@ -166,16 +182,19 @@ bool caching_allocator::leaves_rest(const cached_block& block, std::int64_t size
 void caching_allocator::activate(cached_block& block, std::int64_t requested) noexcept {
   block.is_allocated = true;
   block.requested = requested;
-  caching_allocator_stats& stats = device_.stats();
-  stats.requested_bytes.increase(requested);
-  stats.allocated_bytes.increase(block.bytes);
-  stats.active_bytes.increase(block.bytes);
+  device_.count(*block.pool, [&](caching_allocator_stats& stats) {
+    stats.allocation.increase(1);
+    stats.requested_bytes.increase(requested);
+    stats.allocated_bytes.increase(block.bytes);
+    stats.active_bytes.increase(block.bytes);
+  });
 }
 
 void caching_allocator::make_free(cached_block& block) {
-  caching_allocator_stats& stats = device_.stats();
-  stats.requested_bytes.decrease(block.requested);
-  stats.active_bytes.decrease(block.bytes);
+  device_.count(*block.pool, [&](caching_allocator_stats& stats) {
+    stats.requested_bytes.decrease(block.requested);
+    stats.active_bytes.decrease(block.bytes);
+  });
   block.requested = 0;
   device_.merge_with_neighbours(block);
   device_.add_free(block);

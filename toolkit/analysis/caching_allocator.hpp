@@ -36,6 +36,9 @@ class caching_allocator {
   /// Frees a block that `allocate` returned, once.
   void deallocate(const cached_block* allocated);
 
+  /// Deallocates a block that was only asked for to see whether there is room: the sums are as if it had not been.
+  void withdraw(const cached_block* allocated);
+
   /// Marks the block as used on another stream too. When deallocated, it stays active until `synchronize`: a model does not know
   /// when that work ends, so what it reserves is an upper bound.
   void record_stream(const cached_block* allocated, std::uint64_t stream) noexcept;
@@ -54,7 +57,12 @@ class caching_allocator {
   void release_pool(pool_id pool) noexcept { pools_[pool].is_released = pool != 0; }
 
   [[nodiscard]] const caching_allocator_stats& stats() const noexcept { return device_.stats(); }
-  void reset_peak_stats() noexcept { device_.stats().reset_peaks(); }
+  /// Of small blocks (at most 1 MiB) or of large ones alone. Failures and retries are not divided.
+  [[nodiscard]] const caching_allocator_stats& stats_of_pools(bool are_small) const noexcept {
+    return device_.stats_of_pools(are_small);
+  }
+  void reset_peak_stats() noexcept { device_.reset_peak_stats(); }
+  void reset_accumulated_stats() noexcept { device_.reset_accumulated_stats(); }
   [[nodiscard]] const caching_allocator_options& options() const noexcept { return device_.options(); }
 
   /// Calls `visit(const cached_block&)` for each block, allocated, cached or unmapped, in no particular order.

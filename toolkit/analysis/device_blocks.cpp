@@ -17,13 +17,16 @@ device_blocks::device_blocks(const caching_allocator_options& options, segment_o
 cached_block* device_blocks::allocate_segment(block_pool& pool, std::uint64_t stream, std::int64_t bytes) {
   if (!has_room_for(bytes)) return nullptr;
   cached_block* const segment = take_addresses(pool, stream, bytes, options_.descending_addresses && bytes > small_segment_size);
-  if (segment != nullptr) count_reserved(segment->address, bytes);
+  if (segment == nullptr) return nullptr;
+  count(pool, [](caching_allocator_stats& stats) { stats.segment.increase(1); });
+  count_reserved(pool, segment->address, bytes);
   return segment;
 }
 
 void device_blocks::free_segment(cached_block& block) {
   remove_free(block);
-  count_released(block.address, block.bytes);
+  count(*block.pool, [](caching_allocator_stats& stats) { stats.segment.decrease(1); });
+  count_released(*block.pool, block.address, block.bytes);
   blocks_.give_back(block);
 }
 
@@ -47,25 +50,43 @@ bool device_blocks::has_room_for(std::int64_t bytes) const noexcept {
   return options_.capacity == 0 ? allows(bytes) : bytes <= options_.capacity - stats_.reserved_bytes.current;
 }
 
-void device_blocks::count_reserved(std::uint64_t address, std::int64_t bytes) {
-  stats_.reserved_bytes.increase(bytes);
-  ++stats_.num_device_alloc;
+void device_blocks::reset_peak_stats() noexcept {
+  stats_.reset_peaks();
+  for (caching_allocator_stats& each : pool_stats_) each.reset_peaks();
+}
+
+void device_blocks::reset_accumulated_stats() noexcept {
+  stats_.reset_accumulated();
+  for (caching_allocator_stats& each : pool_stats_) each.reset_accumulated();
+}
+
+void device_blocks::count_reserved(const block_pool& pool, std::uint64_t address, std::int64_t bytes) {
+  count(pool, [bytes](caching_allocator_stats& stats) {
+    stats.reserved_bytes.increase(bytes);
+    ++stats.num_device_alloc;
+  });
   if (observer_) observer_(segment_action::reserve, address, bytes);
 }
 
-void device_blocks::count_released(std::uint64_t address, std::int64_t bytes) {
-  stats_.reserved_bytes.decrease(bytes);
-  ++stats_.num_device_free;
+void device_blocks::count_released(const block_pool& pool, std::uint64_t address, std::int64_t bytes) {
+  count(pool, [bytes](caching_allocator_stats& stats) {
+    stats.reserved_bytes.decrease(bytes);
+    ++stats.num_device_free;
+  });
   if (observer_) observer_(segment_action::release, address, bytes);
 }
 
 void device_blocks::add_free(cached_block& block) {
-  if (counts_as_inactive_split(block)) stats_.inactive_split_bytes.increase(block.bytes);
+  if (counts_as_inactive_split(block)) {
+    count(*block.pool, [&](caching_allocator_stats& stats) { stats.inactive_split_bytes.increase(block.bytes); });
+  }
   block.pool->add(block);
 }
 
 void device_blocks::remove_free(cached_block& block) {
-  if (counts_as_inactive_split(block)) stats_.inactive_split_bytes.decrease(block.bytes);
+  if (counts_as_inactive_split(block)) {
+    count(*block.pool, [&](caching_allocator_stats& stats) { stats.inactive_split_bytes.decrease(block.bytes); });
+  }
   block.pool->remove(block);
 }
 

@@ -4,6 +4,7 @@
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
 
+#include <array>
 #include <cstdint>
 #include <functional>
 
@@ -27,6 +28,17 @@ class device_blocks {
   [[nodiscard]] const caching_allocator_options& options() const noexcept { return options_; }
   [[nodiscard]] const caching_allocator_stats& stats() const noexcept { return stats_; }
   [[nodiscard]] caching_allocator_stats& stats() noexcept { return stats_; }
+  /// Of the pools of small or of large blocks alone. Failures and retries are not divided.
+  [[nodiscard]] const caching_allocator_stats& stats_of_pools(bool are_small) const noexcept { return pool_stats_[are_small]; }
+
+  /// Calls `change(stats)` for all blocks and for those of the pool's size class.
+  template <class Change>
+  void count(const block_pool& pool, Change change) {
+    change(stats_);
+    change(pool_stats_[pool.is_small()]);
+  }
+  void reset_peak_stats() noexcept;
+  void reset_accumulated_stats() noexcept;
   [[nodiscard]] const block_store& blocks() const noexcept { return blocks_; }
 
   /// Whether the process may reserve that many more bytes.
@@ -47,8 +59,8 @@ class device_blocks {
   /// Whether the device has that many bytes left.
   [[nodiscard]] bool has_room_for(std::int64_t bytes) const noexcept;
   /// Records that addresses are now backed by device memory.
-  void count_reserved(std::uint64_t address, std::int64_t bytes);
-  void count_released(std::uint64_t address, std::int64_t bytes);
+  void count_reserved(const block_pool& pool, std::uint64_t address, std::int64_t bytes);
+  void count_released(const block_pool& pool, std::uint64_t address, std::int64_t bytes);
 
   void add_free(cached_block& block);
   void remove_free(cached_block& block);
@@ -69,6 +81,7 @@ class device_blocks {
   std::int64_t allowed_;
   segment_observer observer_;
   caching_allocator_stats stats_;
+  std::array<caching_allocator_stats, 2> pool_stats_;  ///< of large blocks, of small ones
   block_store blocks_;
   static constexpr std::uint64_t first_address = std::uint64_t{1} << 45;
   // Never reused.

@@ -51,7 +51,7 @@ bool map_pages_of(device_blocks& device, cached_block& block, std::int64_t bytes
   block.is_mapped = true;
   device.merge_with_neighbours(block);
   device.add_free(block);
-  device.count_reserved(address, mapped);
+  device.count_reserved(*block.pool, address, mapped);
   return true;
 }
 
@@ -85,6 +85,7 @@ void unmap_pages_of(device_blocks& device, cached_block& block) {
   }
   if (end - begin < unmapped->bytes) device.add_free(device.split(*unmapped, end - begin));
   const std::uint64_t address = unmapped->address;
+  const block_pool& pool = *unmapped->pool;
   unmapped->is_mapped = false;
   device.merge_with_neighbours(*unmapped);
   if (unmapped->is_split()) {
@@ -92,7 +93,7 @@ void unmap_pages_of(device_blocks& device, cached_block& block) {
   } else {
     device.give_back_addresses(*unmapped);
   }
-  device.count_released(address, end - begin);
+  device.count_released(pool, address, end - begin);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -20,9 +20,11 @@
 
 #if MEMPROF_ENABLED
 #include <memprof/backend/torch/capture/operator_scopes.hpp>
+#include <memprof/backend/torch/device_allocator.hpp>
 #include <memprof/backend/torch/rules/rule_table.hpp>
 #include <memprof/backend/torch/simulation/dispatch.hpp>
 #include <memprof/backend/torch/simulation/fake_cuda.hpp>
+#include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/backend/torch/simulation/likely_shares.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/simulation.hpp>
@@ -91,6 +93,23 @@ inline void set_torch_read_limit(std::int64_t reads) {
   detail::read_limit.store(reads, std::memory_order_relaxed);
 }
 
+/// Has a model of its allocator follow the fake CUDA device until the end of the scope: a `simulated_caching_allocator` of the
+/// toolkit, which must live as long. What it reserves is recorded, and with a capacity requests fail as on a full device, by
+/// `c10::OutOfMemoryError`. Open it before the capture begins, and close it after its end; one at a time.
+template <class Allocator>
+class [[nodiscard]] torch_device_scope {
+ public:
+  explicit torch_device_scope(Allocator& allocator) : functions_(detail::recorded_device(allocator)) {
+    detail::fake_cuda_device.set_allocator(&functions_);
+  }
+  torch_device_scope(const torch_device_scope&) = delete;
+  torch_device_scope& operator=(const torch_device_scope&) = delete;
+  ~torch_device_scope() { detail::fake_cuda_device.set_allocator(nullptr); }
+
+ private:
+  detail::device_allocator functions_;
+};
+
 /// A backend under which the program's tensors have no data: nothing is computed, and allocations are recorded with their true
 /// size and lifetime, in the spaces "cpu" and "cuda:0", under the operators and scopes that `torch_backend` would name.
 ///
@@ -145,6 +164,13 @@ class [[nodiscard]] real_scope {
  public:
   // Not trivial, so that an unused scope causes no warning; empty, so that it compiles to nothing.
   ~real_scope() {}
+};
+
+template <class Allocator>
+class [[nodiscard]] torch_device_scope {
+ public:
+  explicit torch_device_scope(Allocator&) noexcept {}
+  ~torch_device_scope() {}
 };
 
 template <class Rule>

@@ -40,6 +40,7 @@ class ClaimedCuda:
         self._total = capacity or _bytes_without_limit
         self._stream = self._default_stream = _Stream()
         self._patches = patches
+        self._process = os.getpid()
         _begin_allocator(capacity if is_limited else 0)
         self._claim_device()
         self._claim_memory()
@@ -86,9 +87,10 @@ class ClaimedCuda:
 
         self._set_in_cuda(
             is_available=lambda: True,
-            is_initialized=lambda: True,
-            _lazy_init=lambda: None,
-            init=lambda: None,
+            is_initialized=lambda: not self._is_forked(),
+            _is_in_bad_fork=self._is_forked,
+            _lazy_init=self._check_process,
+            init=self._check_process,
             device_count=lambda: 1,
             current_device=lambda: 0,
             set_device=lambda device: _check_device(device),
@@ -117,7 +119,7 @@ class ClaimedCuda:
         self._set_in_cuda(
             memory_stats_as_nested_dict=lambda device=None: self._stats(),
             reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
-            reset_accumulated_memory_stats=lambda device=None: None,
+            reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
             mem_get_info=lambda device=None: (self._total - self._reserved(), self._total),
             empty_cache=_core._empty_claimed_device_cache,
             set_per_process_memory_fraction=lambda fraction, device=None: None,
@@ -135,31 +137,44 @@ class ClaimedCuda:
             accelerator,
             empty_cache=_core._empty_claimed_device_cache,
             reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
+            reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
             get_memory_info=lambda device=None: (self._total - self._reserved(), self._total),
         )
 
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._process
+
+    def _check_process(self) -> None:
+        if self._is_forked():
+            raise RuntimeError(
+                "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
+            )
+
     def _reserved(self) -> int:
-        return _core._claimed_device_stats()["reserved_bytes.current"]
+        return _core._claimed_device_stats()["reserved_bytes.all.current"]
 
     def _stats(self) -> dict[str, Any]:
+        if self._is_forked():
+            return {}
         stats = _core._claimed_device_stats()
 
-        def of_all_pools(name: str) -> dict[str, dict[str, int]]:
-            values = {part: stats[f"{name}.{part}"] for part in ("current", "peak", "allocated", "freed")}
-            return {"all": values, "large_pool": values, "small_pool": dict.fromkeys(values, 0)}
+        parts = ("current", "peak", "allocated", "freed")
 
-        allocation, allocated_bytes = of_all_pools("allocation"), of_all_pools("allocated_bytes")
-        none = dict.fromkeys(("current", "peak", "allocated", "freed"), 0)
+        def by_pool(name: str) -> dict[str, dict[str, int]]:
+            return {pool: {part: stats[f"{name}.{pool}.{part}"] for part in parts} for pool in ("all", "large_pool", "small_pool")}
+
+        allocation = by_pool("allocation")
+        none = dict.fromkeys(parts, 0)
         return {
             "allocation": allocation,
             "active": allocation,
-            "segment": of_all_pools("segment"),
+            "segment": by_pool("segment"),
             "inactive_split": {"all": none, "large_pool": none, "small_pool": none},
-            "allocated_bytes": allocated_bytes,
-            "requested_bytes": of_all_pools("requested_bytes"),
-            "active_bytes": allocated_bytes,
-            "reserved_bytes": of_all_pools("reserved_bytes"),
-            "inactive_split_bytes": of_all_pools("inactive_split_bytes"),
+            "allocated_bytes": by_pool("allocated_bytes"),
+            "requested_bytes": by_pool("requested_bytes"),
+            "active_bytes": by_pool("active_bytes"),
+            "reserved_bytes": by_pool("reserved_bytes"),
+            "inactive_split_bytes": by_pool("inactive_split_bytes"),
             "oversize_allocations": none,
             "oversize_segments": none,
             "max_split_size": -1,

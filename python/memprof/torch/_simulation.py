@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 
 import torch
 from torch.nn.parallel import distributed as _data_parallel
@@ -28,6 +29,7 @@ class Simulation:
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
         self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
+        self._join_new_threads()
         self._run_compiled_functions_eagerly()
 
     def claim(self, device: str, is_limited: bool = False) -> None:
@@ -47,6 +49,15 @@ class Simulation:
         self._shape_functions.restore()
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
+
+    def _join_new_threads(self) -> None:
+        original: Any = vars(threading.Thread)["_bootstrap_inner"]
+
+        def begin(self: threading.Thread) -> None:
+            _core._join_simulation()
+            original(self)
+
+        self._patches.set(threading.Thread, "_bootstrap_inner", begin)
 
     def _run_compiled_functions_eagerly(self) -> None:
         """A compiled function would call kernels without libtorch's dispatcher."""

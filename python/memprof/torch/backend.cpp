@@ -115,6 +115,7 @@ void use_allocator(const memprof_torch_allocator* model) {
 
 constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simulating_thread.real_scopes; },
                                               [] { --memprof::detail::this_simulating_thread.real_scopes; },
+                                              [] { memprof::detail::join_simulation(); },
                                               [] { memprof::detail::execute_in_this_process(); }, use_allocator};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else

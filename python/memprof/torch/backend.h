@@ -7,8 +7,7 @@
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 4
-
+#define MEMPROF_TORCH_CALLS_VERSION 5
 
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
@@ -22,6 +21,8 @@ struct memprof_torch_simulation {
   /* From `enter` to `leave`, this thread's operations are executed. */
   void (*enter_real_scope)(void);
   void (*leave_real_scope)(void);
+  /* This thread's operations are simulated from now on, if those of the one that began the capture are. */
+  void (*join)(void);
   /* In a forked process that loads data: operations are executed from now on, also on simulated tensors. */
   void (*execute_in_this_process)(void);
   /* Tells the model of each block of the claimed device from now on, and asks it for room: without, there is always some. Null: no

@@ -105,19 +105,22 @@ TEST_CASE("caching allocator: a first request reserves a segment and splits it")
   CHECK(block->bytes == 1024);
   CHECK(block->requested == 1000);
   caching_allocator_stats expected;
-  expected.requested_bytes = {1000, 1000};
-  expected.allocated_bytes = {1024, 1024};
-  expected.active_bytes = {1024, 1024};
-  expected.reserved_bytes = {2 * mib, 2 * mib};
-  expected.inactive_split_bytes = {2 * mib - 1024, 2 * mib - 1024};
+  expected.allocation.increase(1);
+  expected.segment.increase(1);
+  expected.requested_bytes.increase(1000);
+  expected.allocated_bytes.increase(1024);
+  expected.active_bytes.increase(1024);
+  expected.reserved_bytes.increase(2 * mib);
+  expected.inactive_split_bytes.increase(2 * mib - 1024);
   expected.num_device_alloc = 1;
   CHECK(allocator.stats() == expected);
 
   allocator.deallocate(block);
-  expected.requested_bytes.current = 0;
-  expected.allocated_bytes.current = 0;
-  expected.active_bytes.current = 0;
-  expected.inactive_split_bytes.current = 0;
+  expected.allocation.decrease(1);
+  expected.requested_bytes.decrease(1000);
+  expected.allocated_bytes.decrease(1024);
+  expected.active_bytes.decrease(1024);
+  expected.inactive_split_bytes.decrease(2 * mib - 1024);
   CHECK(allocator.stats() == expected);
   CHECK(cached(allocator) == std::vector<std::int64_t>{2 * mib});
 }
@@ -127,7 +130,12 @@ TEST_CASE("caching allocator: small and large requests never share a segment") {
   const cached_block* const small = allocator.allocate(megabytes(1));
   const cached_block* const large = allocator.allocate(megabytes(1) + 1);
   CHECK(allocator.stats().reserved_bytes.current == 22 * mib);
+  CHECK(allocator.stats_of_pools(true).reserved_bytes.current == 2 * mib);
+  CHECK(allocator.stats_of_pools(false).reserved_bytes.current == 20 * mib);
+  CHECK(allocator.stats_of_pools(true).requested_bytes.peak == mib);
+  CHECK(allocator.stats_of_pools(false).requested_bytes.peak == mib + 1);
   allocator.deallocate(large);
+  CHECK(allocator.stats_of_pools(false).allocation == memprof::allocator_stat{0, 1, 1, 1});
   (void)allocator.allocate(megabytes(1));  // beside the first, not in the 20 MiB
   (void)allocator.allocate(512);           // nor there is it looked for, now that the 2 MiB are full
   CHECK(allocator.stats().reserved_bytes.current == 24 * mib);
@@ -330,6 +338,18 @@ TEST_CASE("caching allocator: addresses are never given twice, so that they end 
   CHECK(served == 7);  // below 2^63
 }
 
+TEST_CASE("caching allocator: a withdrawn block leaves its segment, and is not among the sums") {
+  caching_allocator allocator;
+  allocator.withdraw(allocator.allocate(megabytes(5)));
+  CHECK(allocator.stats().reserved_bytes.current == 20 * mib);
+  CHECK(allocator.stats().allocation == memprof::allocator_stat{0, 1, 0, 0});
+  CHECK(allocator.stats().requested_bytes == memprof::allocator_stat{0, 5 * mib, 0, 0});
+  CHECK(allocator.stats().active_bytes == memprof::allocator_stat{0, 5 * mib, 0, 0});
+  CHECK(allocator.allocate(megabytes(5)) != nullptr);
+  CHECK(allocator.stats().allocation == memprof::allocator_stat{1, 1, 1, 0});
+  CHECK(allocator.stats().reserved_bytes.current == 20 * mib);
+}
+
 // --- giving back --------------------------------------------------------------------------------------------------------
 
 TEST_CASE("caching allocator: empty_cache gives back segments without a block in use, and peaks begin anew when they are reset") {
@@ -342,7 +362,10 @@ TEST_CASE("caching allocator: empty_cache gives back segments without a block in
   CHECK(allocator.stats().reserved_bytes.current == 20 * mib);
   CHECK(allocator.stats().num_device_free == 2);
   CHECK(allocator.stats().num_alloc_retries == 0);
+  CHECK(allocator.stats().segment == memprof::allocator_stat{1, 3, 3, 2});
   allocator.reset_peak_stats();
+  allocator.reset_accumulated_stats();
+  CHECK(allocator.stats().segment == memprof::allocator_stat{1, 1, 0, 0});
   CHECK(allocator.stats().reserved_bytes.peak == 20 * mib);
   CHECK(allocator.stats().allocated_bytes.peak == 2 * mib);
   allocator.deallocate(kept);

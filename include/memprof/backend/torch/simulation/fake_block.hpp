@@ -151,9 +151,19 @@ inline void find_memory(fake_block& block) {
   delete block;
 }
 
+/// Throws as libtorch does in a forked process.
+inline void check_fake_device() {
+  TORCH_CHECK(!fake_cuda_device.is_of_parent(),
+              "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start "
+              "method (NO_DISPATCH: this process was forked in a capture)");
+}
+
 /// Throws as libtorch does if a fake device is full.
 inline void check_memory(std::size_t bytes, c10::Device device) {
+  constexpr std::size_t one_exabyte = std::size_t{1} << 60;
   if (!device.is_cuda()) return;
+  check_fake_device();
+  TORCH_CHECK_WITH(OutOfMemoryError, bytes < one_exabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
   const device_allocator* const model = fake_cuda_device.allocator();
   if (model == nullptr) return;
   std::array<char, 1024> message{};

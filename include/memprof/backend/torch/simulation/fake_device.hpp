@@ -1,9 +1,9 @@
 #pragma once
 
+#include <memprof/backend/torch/device_allocator.hpp>
 #include <memprof/config.hpp>
 
 #include <atomic>
-#include <cstddef>
 #include <cstdint>
 
 /// @file
@@ -12,22 +12,16 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// A model of the device's allocator. It is told of each block, and asked first whether there is room for it. Its functions may
-/// be called from any thread.
-struct device_allocator {
-  void* self;
-  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes) says so as the allocator would, and
-  /// `free_bytes` what the device has left.
-  bool (*has_room)(void* self, std::int64_t bytes, char* message, std::size_t room, std::int64_t* free_bytes);
-  /// Blocks are known by address.
-  void (*allocate)(void* self, const void* address, std::int64_t bytes);
-  void (*deallocate)(void* self, const void* address);
-};
-
 /// Thread-safe.
 class fake_device {
  public:
-  void begin_capture() noexcept { capture_.fetch_add(1, std::memory_order_relaxed); }
+  void begin_capture() noexcept {
+    capture_.fetch_add(1, std::memory_order_relaxed);
+    is_of_parent_.store(false, std::memory_order_relaxed);
+  }
+  /// In a forked process, until it begins a capture: as with CUDA, the device is of no use there.
+  void leave_to_parent() noexcept { is_of_parent_.store(true, std::memory_order_relaxed); }
+  [[nodiscard]] bool is_of_parent() const noexcept { return is_of_parent_.load(std::memory_order_relaxed); }
   /// The number of the capture: blocks of an earlier one do not count when they are freed.
   [[nodiscard]] std::uint32_t capture() const noexcept { return capture_.load(std::memory_order_relaxed); }
 
@@ -45,6 +39,7 @@ class fake_device {
  private:
   std::atomic<const device_allocator*> allocator_{nullptr};
   std::atomic<std::uint32_t> capture_{0};
+  std::atomic<bool> is_of_parent_{false};
 };
 
 [[gnu::visibility("default")]] inline constinit fake_device fake_cuda_device{};

@@ -266,9 +266,11 @@ inline void take_over_values(torch_call& call, const hidden_results& computed, b
       return;
     }
     const at::Tensor& to = result.toTensor();
-    if (!to.defined() || (!has_values && !is_small(to)) || !value.isTensor() || !value.toTensor().defined() ||
-        to.sizes() != value.toTensor().sizes())
+    if (!to.defined() || !value.isTensor() || !value.toTensor().defined() || to.sizes() != value.toTensor().sizes()) return;
+    if (!is_small(to)) {
+      if (has_values) forget_values(to);
       return;
+    }
     stand_ins replaced;
     const at::Tensor memory = replaced.stand_in_of(to, true);
     if (memory.storage().data() != value.toTensor().storage().data()) {

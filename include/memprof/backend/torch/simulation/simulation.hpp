@@ -19,6 +19,8 @@
 #include <ATen/record_function.h>
 #include <torch/library.h>
 
+#include <pthread.h>
+
 #include <atomic>
 #include <string>
 #include <string_view>
@@ -53,6 +55,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
       above->fallback(torch::CppFunction::makeFallthrough());
       override_composites();
       keep_whole_on_cuda();
+      const auto empty = c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
+      if (!empty.hasKernelForDispatchKey(c10::DispatchKey::CUDA)) {
+        static auto* const on_cuda = new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::CUDA, __FILE__, __LINE__};
+        on_cuda->fallback(torch::CppFunction::makeFromBoxedFunction<&dispatch_to_fake_cuda>());
+      }
     } catch (const std::exception& thrown) {
       *text = thrown.what();
     }
@@ -98,6 +105,8 @@ inline void begin_simulation(const device_description& device) {
   const bool has_fake_cuda = is_cuda(device);
   fake_cuda_device.begin_capture();
   if (has_fake_cuda) {
+    static const int watches_forks = ::pthread_atfork(nullptr, nullptr, [] { fake_cuda_device.leave_to_parent(); });
+    if (watches_forks != 0) raise("torch_no_dispatch: no memory to watch for forks");
     install_fake_cuda_guard();
     take_over_cuda_hooks();
     claimed_cuda.store(cuda_properties_of(device.name.view()), std::memory_order_relaxed);
@@ -105,7 +114,7 @@ inline void begin_simulation(const device_description& device) {
   }
   kernel_allocator::instance().begin();
   try {
-    join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_simulation));
+    join_callback() = at::addGlobalCallback(at::RecordFunctionCallback(join_before_operation));
   } catch (...) {
     kernel_allocator::instance().end();
     throw;

@@ -13,7 +13,7 @@
 
 /// @file
 /// Decides which threads are simulated: the one that begins the capture, those that inherit its state (autograd's, at::launch),
-/// and every other thread from its second operation on.
+/// and every other thread from its first tensor on a fake CUDA device, or else its second operation on.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -40,6 +40,11 @@ inline void leave_this_thread() noexcept {
   return running_kernels.load(std::memory_order_relaxed) != 0 && at::in_parallel_region();
 }
 
+/// Has this thread simulated from now on, if there is a simulation.
+inline void join_simulation() noexcept {
+  if (is_simulating.load(std::memory_order_relaxed) && !is_worker_of_kernel()) simulate_this_thread();
+}
+
 /// The kernel of the Fake key, between autograd and the devices' kernels: called for every operation of a simulated thread, and
 /// for every operation on a fake tensor.
 inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
@@ -51,9 +56,22 @@ inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchK
   simulate(call, keys);
 }
 
+/// The kernel of the CUDA key in a libtorch without CUDA: called if a thread that is not simulated yet creates a tensor on the fake
+/// device.
+inline void dispatch_to_fake_cuda(const c10::OperatorHandle& called, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  check_fake_device();
+  const bool joins = !runs_for_real() && is_cuda_faked.load(std::memory_order_relaxed) && !is_worker_of_kernel() &&
+                     !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Fake);
+  TORCH_CHECK_NOT_IMPLEMENTED(joins, "Could not run '", called.operator_name(),
+                              "' on a CUDA device: this libtorch was built without CUDA, and the operation is not part of a "
+                              "NO_DISPATCH capture that claims such a device");
+  simulate_this_thread();
+  called.callBoxed(stack);
+}
+
 /// Called before every operation of every thread. The dispatcher has already chosen the kernel of that operation.
-inline std::unique_ptr<at::ObserverContext> join_simulation(const at::RecordFunction&) {
-  if (is_simulating.load(std::memory_order_relaxed) && !is_worker_of_kernel()) simulate_this_thread();
+inline std::unique_ptr<at::ObserverContext> join_before_operation(const at::RecordFunction&) {
+  join_simulation();
   return nullptr;
 }
 

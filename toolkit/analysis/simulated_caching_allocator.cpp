@@ -1,0 +1,139 @@
+#include <memprof/config.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_options.hpp>
+#include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
+#include <memprof/toolkit/analysis/device_blocks.hpp>
+#include <memprof/toolkit/analysis/simulated_caching_allocator.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace {
+
+/// As PyTorch writes sizes.
+[[nodiscard]] std::string size_text(std::int64_t bytes) {
+  struct unit {
+    std::int64_t bytes;
+    const char* name;
+  };
+  char text[48];
+  for (const unit& each : {unit{std::int64_t{1} << 30, "GiB"}, unit{std::int64_t{1} << 20, "MiB"}, unit{1 << 10, "KiB"}}) {
+    if (bytes < each.bytes) continue;
+    std::snprintf(text, sizeof text, "%.2f %s", static_cast<double>(bytes) / static_cast<double>(each.bytes), each.name);
+    return text;
+  }
+  return std::to_string(bytes) + " bytes";
+}
+
+}  // namespace
+
+void simulated_caching_allocator::restart(const caching_allocator_options& options) {
+  auto model =
+      std::make_unique<caching_allocator>(options, [this](segment_action action, std::uint64_t address, std::int64_t bytes) {
+        changes_.push_back({action, address, bytes});
+      });
+  const std::lock_guard locked{lock_};
+  blocks_.clear();
+  changes_.clear();
+  model_ = std::move(model);
+}
+
+simulated_caching_allocator::statistics simulated_caching_allocator::stats() const {
+  const std::lock_guard locked{lock_};
+  return {model_->stats(), model_->stats_of_pools(false), model_->stats_of_pools(true)};
+}
+
+void simulated_caching_allocator::reset_peak_stats() {
+  const std::lock_guard locked{lock_};
+  model_->reset_peak_stats();
+}
+
+void simulated_caching_allocator::reset_accumulated_stats() {
+  const std::lock_guard locked{lock_};
+  model_->reset_accumulated_stats();
+}
+
+void simulated_caching_allocator::empty_cache() {
+  std::vector<change> made;
+  {
+    const std::lock_guard locked{lock_};
+    model_->empty_cache();
+    made.swap(changes_);
+  }
+  report(made);
+}
+
+bool simulated_caching_allocator::has_room(std::int64_t bytes, char* message, std::size_t room,
+                                           std::int64_t& free_bytes) noexcept {
+  std::vector<change> made;
+  bool is_there = true;
+  try {
+    const std::lock_guard locked{lock_};
+    if (model_->options().capacity == 0) return true;
+    // The request that follows gets what this one has left in the cache.
+    const cached_block* const block = model_->allocate(static_cast<std::uint64_t>(bytes));
+    is_there = block != nullptr;
+    if (is_there) {
+      model_->withdraw(block);
+    } else {
+      free_bytes = std::max<std::int64_t>(model_->options().capacity - model_->stats().reserved_bytes.current, 0);
+      std::snprintf(message, room, "%s", refusal(bytes).c_str());
+    }
+    made.swap(changes_);
+  } catch (const std::bad_alloc&) {  // of the model's own memory
+  }
+  report(made);
+  return is_there;
+}
+
+std::string simulated_caching_allocator::refusal(std::int64_t bytes) const {
+  const caching_allocator_stats& now = model_->stats();
+  const std::int64_t capacity = model_->options().capacity;
+  const std::int64_t reserved = now.reserved_bytes.current;
+  return "CUDA out of memory. Tried to allocate " + size_text(bytes) + ". GPU 0 has a total capacity of " + size_text(capacity) +
+         " of which " + size_text(std::max<std::int64_t>(capacity - reserved, 0)) + " is free. Of the allocated memory " +
+         size_text(now.allocated_bytes.current) + " is allocated by PyTorch, and " +
+         size_text(reserved - now.allocated_bytes.current) +
+         " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
+         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation. (A NO_DISPATCH capture: no memory is taken.)";
+}
+
+void simulated_caching_allocator::allocate(const void* address, std::int64_t bytes) noexcept {
+  std::vector<change> made;
+  try {
+    const std::lock_guard locked{lock_};
+    const cached_block* const block = model_->allocate(static_cast<std::uint64_t>(bytes));
+    if (block != nullptr) blocks_[address] = block;
+    made.swap(changes_);
+  } catch (const std::bad_alloc&) {  // the program goes on; the statistics lack the block
+  }
+  report(made);
+}
+
+void simulated_caching_allocator::deallocate(const void* address) noexcept {
+  const std::lock_guard locked{lock_};
+  const auto known = blocks_.find(address);
+  if (known == blocks_.end()) return;
+  try {
+    model_->deallocate(known->second);
+  } catch (const std::bad_alloc&) {  // the block stays in use
+  }
+  blocks_.erase(known);
+}
+
+void simulated_caching_allocator::report(const std::vector<change>& made) const {
+  if (!observer_) return;
+  for (const change& each : made) observer_(each.action, each.address, each.bytes);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
