@@ -8,6 +8,7 @@
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/cuda_memory.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/trace_profile.hpp>
 #if MEMPROF_TEST_PAGE
 #include <memprof/toolkit/page/html.hpp>
 #include <toolkit/page/page_reader.hpp>
@@ -101,7 +102,11 @@ TEST_CASE("cuda backend: a program's memory is captured, in its profile, its tra
   CHECK(profile.exact);
   CHECK(memprof::rows_of<memprof::missing_source>(profile.facts).empty());
   CHECK_THAT(memprof::to_text(profile), ContainsSubstring("12.0 MiB (12,582,912 B) of cuda:0"));
-  CHECK(std::filesystem::file_size(folder / "run.memtrace") > 0);
+  const memprof::profile again = memprof::profile_of(folder / "run.memtrace");
+  CHECK(again.space("cuda:0").cumulative_peak == 12 * mib);
+  CHECK(again.space("cuda:0").streams == space.streams);
+  CHECK(again.space("cuda:0").active == space.active);
+  CHECK(again.space("pinned").cumulative_peak == 3 * mib);
 #if MEMPROF_TEST_PAGE
   memprof::write_html(profile, folder / "run.html");
   const memprof_tests::page_reader page{folder / "run.html"};
@@ -192,6 +197,10 @@ TEST_CASE("cuda backend: the marks of pools are kept by segment, and what a devi
   CUdeviceptr first = 0;
   CUdeviceptr second = 0;
   CUdeviceptr third = 0;
+  CUdeviceptr earlier = 0;
+  REQUIRE(cuMemAllocAsync(&earlier, 31 * mib, stream) == success);  // a mark from before the capture
+  REQUIRE(cuMemFreeAsync(earlier, stream) == success);
+  REQUIRE(cuStreamSynchronize(stream) == success);
   auto capture = memprof::begin_capture<memprof::cuda_backend>();
   (void)allocate(8 * mib);
   REQUIRE(cuMemAllocAsync(&first, 10 * mib, stream) == success);
@@ -200,19 +209,20 @@ TEST_CASE("cuda backend: the marks of pools are kept by segment, and what a devi
   memprof::snapshot("FORWARD");
   REQUIRE(cuStreamSynchronize(stream) == success);
   memprof::snapshot("BACKWARD");
-  memprof::snapshot("BACKWARD");
+  memprof::snapshot("QUIET");
   REQUIRE(cuMemAllocAsync(&third, 30 * mib, stream) == success);
   capture.end("OPTIMIZER");
   const memprof::profile profile = capture.profile();
   // The stand-in's pools take 32 MiB at a time, and count what is pending as used; a context takes 64 MiB.
   const auto pools = memprof::rows_of<memprof::cuda_pool_memory>(profile.facts);
-  REQUIRE(pools.size() == 3);
+  REQUIRE(pools.size() == 4);
   CHECK(pools[0] == memprof::cuda_pool_memory{"cuda:0", "", "FORWARD", 1, 32 * mib, 30 * mib, 32 * mib, 30 * mib});
-  CHECK(pools[1] == memprof::cuda_pool_memory{"cuda:0", "", "BACKWARD", 2, 32 * mib, 30 * mib, 32 * mib, 10 * mib});
-  CHECK(pools[2] == memprof::cuda_pool_memory{"cuda:0", "", "OPTIMIZER", 1, 64 * mib, 40 * mib, 64 * mib, 40 * mib});
+  CHECK(pools[1] == memprof::cuda_pool_memory{"cuda:0", "", "BACKWARD", 1, 32 * mib, 30 * mib, 32 * mib, 10 * mib});
+  CHECK(pools[2] == memprof::cuda_pool_memory{"cuda:0", "", "QUIET", 1, 32 * mib, 10 * mib, 32 * mib, 10 * mib});
+  CHECK(pools[3] == memprof::cuda_pool_memory{"cuda:0", "", "OPTIMIZER", 1, 64 * mib, 40 * mib, 64 * mib, 40 * mib});
   const auto devices = memprof::rows_of<memprof::cuda_device_memory>(profile.facts);
   REQUIRE(devices.size() == 3);
-  CHECK(devices[0] == memprof::cuda_device_memory{"cuda:0", "first", 1024 * mib, 64 * mib, 0, 0, 0, 64 * mib, 0});
+  CHECK(devices[0] == memprof::cuda_device_memory{"cuda:0", "first", 1024 * mib, 96 * mib, 0, 0, 32 * mib, 64 * mib, 0});
   CHECK(devices[1] ==
         memprof::cuda_device_memory{"cuda:0", "last", 1024 * mib, 136 * mib, 48 * mib, 0, 24 * mib, 64 * mib, 20 * mib});
   CHECK(devices[2].moment == "most_used");
@@ -301,6 +311,47 @@ TEST_CASE("cuda backend: while another tool has CUPTI's callbacks, the capture g
   (void)allocate(mib);
   capture.end();
   CHECK(capture.profile().space("cuda:0").cumulative_current == mib);
+}
+
+TEST_CASE("cuda backend: where CUPTI and another tool can share its callbacks, both have them") {
+  ::setenv("STAND_IN_CUPTI_HOLDER", "CUPTI for Kineto", 1);
+  ::setenv("STAND_IN_CUPTI_SHARES", "1", 1);
+  use_device();
+  auto capture = memprof::begin_capture<memprof::cuda_backend>();
+  (void)allocate(mib);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK(profile.space("cuda:0").cumulative_current == mib);
+  CHECK(memprof::rows_of<memprof::missing_source>(profile.facts).empty());
+}
+
+/// What a capture says of CUDA where a variable of the stand-in for CUPTI is set.
+[[nodiscard]] std::string reason_with(const char* variable, const char* value) {
+  ::setenv(variable, value, 1);
+  use_device();
+  auto capture = memprof::begin_capture<memprof::cuda_backend>();
+  capture.end();
+  ::unsetenv(variable);
+  const auto missing = memprof::rows_of<memprof::missing_source>(capture.profile().facts);
+  REQUIRE(missing.size() == 1);
+  return missing[0].reason;
+}
+
+TEST_CASE("cuda backend: without CUPTI's consent, the capture goes on, and says why") {
+  CHECK(reason_with("STAND_IN_CUPTI_REFUSES", "999") == "CUPTI refuses (CUPTI_ERROR_UNKNOWN)");
+  CHECK(reason_with("STAND_IN_CUPTI_SILENT", "1") == "CUPTI does not report the driver's calls (CUPTI_ERROR_UNKNOWN)");
+}
+
+TEST_CASE("cuda backend: after a capture, CUPTI's callbacks are another tool's to take") {
+  use_device();
+  auto capture = memprof::begin_capture<memprof::cuda_backend>();
+  capture.end();
+  void* const cupti = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
+  REQUIRE(cupti != nullptr);
+  auto* const subscribe = reinterpret_cast<int (*)(void**, void (*)(void*, int, unsigned, const void*), void*)>(
+      ::dlsym(cupti, "cuptiSubscribe"));
+  void* handle = nullptr;
+  CHECK(subscribe(&handle, [](void*, int, unsigned, const void*) {}, nullptr) == success);
 }
 
 TEST_CASE("cuda backend: a tool whose name CUPTI does not know is another tool") {

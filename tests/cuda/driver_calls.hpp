@@ -70,6 +70,17 @@ class program {
   void alloc_async(std::uint64_t address, std::size_t bytes, std::uint64_t stream, int result = success) {
     call{events, driver_call::alloc_async, interface::alloc_async_parameters{&address, bytes, stream}}.end(result);
   }
+  /// By a file that was compiled for each thread's own default stream, which is stream 0.
+  void alloc_async_per_thread(std::uint64_t address, std::size_t bytes) {
+    call{events, driver_call::alloc_async_per_thread, interface::alloc_async_parameters{&address, bytes, 0}}.end();
+  }
+  void alloc_from_pool_per_thread(std::uint64_t address, std::size_t bytes, std::uint64_t pool) {
+    call{events, driver_call::alloc_from_pool_async_per_thread, interface::alloc_from_pool_parameters{&address, bytes, pool, 0}}
+        .end();
+  }
+  void free_async_per_thread(std::uint64_t address) {
+    call{events, driver_call::free_async_per_thread, interface::free_async_parameters{address, 0}}.end();
+  }
   void alloc_from_pool(std::uint64_t address, std::size_t bytes, std::uint64_t pool, std::uint64_t stream) {
     call{events, driver_call::alloc_from_pool_async, interface::alloc_from_pool_parameters{&address, bytes, pool, stream}}.end();
   }
@@ -81,6 +92,9 @@ class program {
   }
   void make_pool(std::uint64_t pool, interface::allocation_properties properties) {
     call{events, driver_call::pool_create, interface::pool_parameters{&pool, &properties}}.end();
+  }
+  void get_pool(std::uint64_t pool, interface::location where, int type, driver_call id = driver_call::get_pool) {
+    call{events, id, interface::get_pool_parameters{&pool, &where, type}}.end();
   }
   void create(std::uint64_t handle, std::size_t bytes, int device = 0, int result = success) {
     const interface::allocation_properties properties {

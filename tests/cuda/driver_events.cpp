@@ -8,8 +8,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace memprof_tests::cuda {
@@ -29,6 +31,13 @@ const memprof::stream_usage& row_of(const memprof::space_profile& space, std::st
   }
   FAIL("no row for stream " << stream << " and pool " << pool_name);
   return space.streams[0];
+}
+
+/// Names and bytes of the largest blocks at the peak.
+[[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> largest_of(const memprof::profile& profile) {
+  std::vector<std::pair<std::string, std::int64_t>> found;
+  for (const memprof::live_block& block : profile.space("cuda:0").live_at_peak.largest_blocks) found.emplace_back(block.name, block.bytes);
+  return found;
 }
 
 }  // namespace
@@ -258,6 +267,39 @@ TEST_CASE("cuda: a stream-ordered block may be freed at once, and a plain one on
   CHECK(capture.profile().space("cuda:0").cumulative_current == 0);
 }
 
+TEST_CASE("cuda: each thread waits for its own default stream alone") {
+  program calls;
+  auto capture = memprof::begin_capture();
+  calls.alloc_async_per_thread(a, 1000);
+  calls.alloc_from_pool_per_thread(b, 300, pool);
+  calls.free_async_per_thread(a);
+  std::thread{[&] {
+    calls.free_async_per_thread(b);
+    calls.synchronize_stream(interface::per_thread_stream);
+  }}.join();
+  const memprof::profile waited = capture.profile();
+  CHECK(waited.space("cuda:0").active.current == 1000);
+  CHECK(row_of(waited.space("cuda:0"), "default of each thread", "0x5600000000").cumulative_peak == 300);
+  calls.synchronize_stream(interface::per_thread_stream);
+  capture.end();
+  CHECK(capture.profile().space("cuda:0").active.current == 0);
+}
+
+TEST_CASE("cuda: a free on a stream that fails leaves nothing pending") {
+  program calls;
+  auto capture = memprof::begin_capture();
+  calls.alloc_async(a, 1000, stream_1);
+  calls.free_async(a, stream_1, invalid_value);
+  CHECK(capture.profile().space("cuda:0").active.current == 1000);
+  calls.free_async(a, stream_1);
+  calls.synchronize_stream(stream_1);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  CHECK(profile.space("cuda:0").active.current == 0);
+  CHECK(profile.space("cuda:0").active.peak == 1000);
+  CHECK(profile.space("cuda:0").active.missing_completions.count == 0);
+}
+
 TEST_CASE("cuda: the default streams have names") {
   program calls;
   auto capture = memprof::begin_capture();
@@ -284,10 +326,14 @@ TEST_CASE("cuda: a pool's memory is where the pool was made for") {
   calls.alloc_from_pool(a + 12288, 4, pool, stream_1);
   calls.free(pool, driver_call::pool_destroy);
   calls.alloc_from_pool(b, 7000, pool, stream_1);  // a new pool at the same place, which was not seen
+  calls.get_pool(pool + 192, {2, 0}, 1, driver_call::get_default_pool);  // the host's own
+  calls.alloc_from_pool(a + 16384, 5, pool + 192, stream_1);
+  calls.get_pool(pool + 64, {1, 1}, 1);  // known already
+  calls.alloc_from_pool(a + 20480, 6, pool + 64, stream_1);
   capture.end();
   const memprof::profile profile = capture.profile();
   CHECK(profile.space("cuda:1").cumulative_current == 104);
-  CHECK(profile.space("pinned").cumulative_current == 20);
+  CHECK(profile.space("pinned").cumulative_current == 20 + 5 + 6);
   CHECK(profile.space("cuda:0 managed").cumulative_current == 3);
   CHECK(profile.space("cuda:0").cumulative_current == 7000);
 }
@@ -398,6 +444,82 @@ TEST_CASE("cuda: a block that the program divides is its parts and what lies bet
   CHECK(largest[2].category == memprof::category::parameter);
   CHECK(largest[3].bytes == 100);
   CHECK(largest[3].name == "rest of the block");
+}
+
+TEST_CASE("cuda: parts of a block come and go, and the rest of it is one block between two of them") {
+  program calls;
+  auto capture = memprof::begin_capture();
+  calls.alloc(driver_call::alloc, a, 1000);
+  auto& blocks = calls.events.blocks();
+  blocks.part_begins(a + 100, 200, {.name = "q", .dtype = "float16"}, nullptr);
+  blocks.part_begins(a + 300, 700, {.name = "k"}, nullptr);  // up to the end
+  blocks.part_begins(a + 250, 10, {}, nullptr);              // in another part
+  blocks.part_begins(a + 50, 51, {}, nullptr);               // into one
+  blocks.part_begins(a + 50, 0, {}, nullptr);
+  blocks.part_begins(b, 10, {}, nullptr);  // in no block
+  CHECK(capture.profile().space("cuda:0").cumulative_peak == 1000);
+  calls.alloc(driver_call::alloc, b, 2);  // a new peak
+  using named_bytes = std::vector<std::pair<std::string, std::int64_t>>;
+  CHECK(largest_of(capture.profile()) == named_bytes{{"k", 700}, {"q", 200}, {"rest of the block", 100}, {"", 2}});
+  blocks.part_ends(a + 100);
+  blocks.part_ends(a + 100);  // it is none any more
+  blocks.part_ends(a);
+  calls.alloc(driver_call::alloc, b + 512, 1);
+  CHECK(largest_of(capture.profile()) == named_bytes{{"k", 700}, {"rest of the block", 300}, {"", 2}, {"", 1}});
+  blocks.parts_end(a, 1000);
+  calls.free(a);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  const memprof::space_profile& space = profile.space("cuda:0");
+  CHECK(space.cumulative_peak == 1003);
+  CHECK(space.cumulative_current == 3);
+  CHECK(space.anomalies == memprof::space_anomalies{});
+}
+
+TEST_CASE("cuda: a part keeps its name when its size changes, and a block with parts is freed as a whole") {
+  program calls;
+  auto capture = memprof::begin_capture();
+  const std::string rest = "arena", name = "cache";
+  calls.alloc(driver_call::alloc, a, 1000);
+  calls.alloc(driver_call::alloc, b, 50);
+  auto& blocks = calls.events.blocks();
+  blocks.part_begins(a, 10, {}, &rest);
+  blocks.part_is_named(a, &name);
+  blocks.part_is_resized(a, 600);
+  blocks.part_is_resized(a + 1, 600);  // no part
+  blocks.part_begins(b, 50, {.name = "all of it"}, &rest);
+  calls.alloc(driver_call::alloc, b + 512, 1);  // a new peak
+  CHECK(largest_of(capture.profile()) ==
+        std::vector<std::pair<std::string, std::int64_t>>{{"cache", 600}, {"arena", 400}, {"all of it", 50}, {"", 1}});
+  calls.free(a, driver_call::free, invalid_value);  // from then on a whole again
+  CHECK(capture.profile().space("cuda:0").cumulative_current == 1051);
+  blocks.part_begins(a + 500, 500, {.name = "again"}, nullptr);
+  calls.free(a);
+  blocks.part_ends(a + 500);
+  calls.free(b);
+  calls.alloc(driver_call::alloc, a, 7);  // the same address
+  blocks.part_begins(a, 7, {}, nullptr);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  const memprof::space_profile& space = profile.space("cuda:0");
+  CHECK(space.cumulative_peak == 1051);
+  CHECK(space.cumulative_current == 8);
+  CHECK(space.anomalies == memprof::space_anomalies{});
+}
+
+TEST_CASE("cuda: a block of the stream-ordered allocator can have parts, which are on no stream") {
+  program calls;
+  auto capture = memprof::begin_capture();
+  calls.alloc_async(a, 1000, 7);
+  calls.events.blocks().part_begins(a + 100, 200, {.name = "q"}, nullptr);
+  CHECK(capture.profile().space("cuda:0").cumulative_current == 1000);
+  calls.free_async(a, 7);
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  const memprof::space_profile& space = profile.space("cuda:0");
+  CHECK(space.cumulative_peak == 1000);
+  CHECK(space.cumulative_current == 0);
+  CHECK(space.anomalies == memprof::space_anomalies{});
 }
 
 TEST_CASE("cuda: what a capture knows of CUDA is forgotten in the next") {

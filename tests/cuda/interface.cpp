@@ -33,7 +33,12 @@ MEMPROF_SAME_FIELD(subscriber_parameters, size, CUpti_SubscriberParams, structSi
 MEMPROF_SAME_FIELD(subscriber_parameters, name, CUpti_SubscriberParams, subscriberName);
 MEMPROF_SAME_FIELD(subscriber_parameters, holder, CUpti_SubscriberParams, oldSubscriberName);
 MEMPROF_SAME_FIELD(subscriber_parameters, holder_size, CUpti_SubscriberParams, oldSubscriberSize);
+#endif
+#if CUPTI_API_VERSION >= 130200
+MEMPROF_SAME_FIELD(subscriber_parameters, shares, CUpti_SubscriberParams, allowMultipleSubscribers);
 static_assert(sizeof(own::subscriber_parameters) == CUpti_SubscriberParams_STRUCT_SIZE);
+#elif CUPTI_API_VERSION >= 130000
+static_assert(own::subscriber_parameters::size_without_sharing == CUpti_SubscriberParams_STRUCT_SIZE);
 #endif
 MEMPROF_SAME_FIELD(allocation_properties, type, CUmemAllocationProp, type);
 MEMPROF_SAME_FIELD(allocation_properties, where, CUmemAllocationProp, location);
@@ -100,7 +105,17 @@ MEMPROF_SAME_CALL(array_destroy, cuArrayDestroy);
 MEMPROF_SAME_CALL(alloc, cuMemAlloc_v2);
 MEMPROF_SAME_CALL(alloc_pitch, cuMemAllocPitch_v2);
 MEMPROF_SAME_CALL(free, cuMemFree_v2);
+#if CUPTI_API_VERSION < 130500
 MEMPROF_SAME_CALL(host_alloc_v2, cuMemHostAlloc_v2);
+#endif
+#if CUPTI_API_VERSION >= 130000
+MEMPROF_SAME_CALL(get_default_pool, cuMemGetDefaultMemPool);
+MEMPROF_SAME_CALL(get_pool, cuMemGetMemPool);
+MEMPROF_SAME_FIELD(get_pool_parameters, pool, cuMemGetMemPool_params, pool);
+MEMPROF_SAME_FIELD(get_pool_parameters, where, cuMemGetMemPool_params, location);
+MEMPROF_SAME_FIELD(get_pool_parameters, type, cuMemGetMemPool_params, type);
+MEMPROF_SAME_FIELD(get_pool_parameters, type, cuMemGetDefaultMemPool_params, type);
+#endif
 MEMPROF_SAME_CALL(array_create, cuArrayCreate_v2);
 MEMPROF_SAME_CALL(array_3d_create, cuArray3DCreate_v2);
 MEMPROF_SAME_CALL(alloc_host, cuMemAllocHost_v2);

@@ -1,4 +1,6 @@
-// Stands in for libcupti.so over the stand-in for the driver. With STAND_IN_CUPTI_HOLDER, a tool of that name has its callbacks.
+// Stands in for libcupti.so over the stand-in for the driver. With STAND_IN_CUPTI_HOLDER, a tool of that name has its callbacks; with
+// STAND_IN_CUPTI_SHARES it shares them, as CUPTI 13.2 and later can. With STAND_IN_CUPTI_REFUSES, subscriptions fail with that number,
+// and with STAND_IN_CUPTI_SILENT no call is reported.
 #include "driver.hpp"
 
 #include <cstddef>
@@ -28,16 +30,21 @@ void pass_on(void* user, int domain, std::uint32_t id, const void* data) {
   if (to.receive != nullptr && to.enabled.count({domain, id}) != 0) to.receive(to.user, domain, id, data);
 }
 
+int subscribe(void** handle, callback receive, void* user) {
+  only = {receive, user, {}};
+  stand_in_listen(pass_on, &only);
+  *handle = &only;
+  return success;
+}
+
 }  // namespace
 
 extern "C" {
 
 int cuptiSubscribe(void** handle, callback receive, void* user) {
+  if (const char* const refusal = std::getenv("STAND_IN_CUPTI_REFUSES")) return std::atoi(refusal);
   if (std::getenv("STAND_IN_CUPTI_HOLDER") != nullptr || only.receive != nullptr) return another_subscriber;
-  only = {receive, user, {}};
-  stand_in_listen(pass_on, &only);
-  *handle = &only;
-  return success;
+  return subscribe(handle, receive, user);
 }
 
 #if STAND_IN_CUPTI >= 13
@@ -47,11 +54,16 @@ int cuptiSubscribe_v2(void** handle, callback receive, void* user, void* paramet
     const char* name;
     char* holder;
     std::size_t holder_size;
+    std::uint8_t shares;
   };
+  constexpr std::size_t size_without_sharing = 32;
+  const bool knows_sharing = std::getenv("STAND_IN_CUPTI_SHARES") != nullptr;
   const auto* const asked = static_cast<const subscriber_parameters*>(parameters);
-  if (asked != nullptr && asked->size != sizeof *asked) return invalid_parameter;
+  if (asked == nullptr) return cuptiSubscribe(handle, receive, user);
+  if (asked->size != size_without_sharing && !(knows_sharing && asked->size == sizeof *asked)) return invalid_parameter;
+  if (asked->size == sizeof *asked && asked->shares == 1) return subscribe(handle, receive, user);
   const int result = cuptiSubscribe(handle, receive, user);
-  if (result == another_subscriber && asked != nullptr && asked->holder != nullptr)
+  if (result == another_subscriber && asked->holder != nullptr)
     std::snprintf(asked->holder, asked->holder_size, "%s", std::getenv("STAND_IN_CUPTI_HOLDER"));
   return result;
 }
@@ -64,6 +76,7 @@ int cuptiUnsubscribe(void*) {
 }
 int cuptiEnableCallback(std::uint32_t is_on, void*, int domain, std::uint32_t id) {
   constexpr std::uint32_t calls_of_driver = 807;
+  if (std::getenv("STAND_IN_CUPTI_SILENT") != nullptr) return invalid_parameter;
   if (domain == 1 && id >= calls_of_driver) return invalid_parameter;
   if (is_on != 0)
     only.enabled.insert({domain, id});

@@ -115,13 +115,20 @@ class cupti_library {
     function = reinterpret_cast<Function*>(::dlsym(cupti_, name));
   }
 
-  /// By the call that knows several subscribers, and names the one in the way; or else by the older one.
+  /// As one of several subscribers, where CUPTI (13.2) and those that are there know them; or as the only one, by the call that
+  /// names the one in the way; or by the older call.
   [[nodiscard]] std::string subscribe_to(callback receive, void* user) {
     std::array<char, 128> holder{};
     int result = invalid_parameter;
     if (subscribe_v2_ != nullptr) {
-      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1};
+      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1, 1, {}};
       result = subscribe_v2_(&subscriber_, receive, user, &asked);
+      // CUPTI says that others are in the way, too, where it cannot share for reasons of its own.
+      if (result != success) {
+        asked.size = subscriber_parameters::size_without_sharing;
+        asked.shares = 0;
+        result = subscribe_v2_(&subscriber_, receive, user, &asked);
+      }
     }
     if (result != success && result != another_subscriber) result = subscribe_v1_(&subscriber_, receive, user);
     if (result == success) return {};

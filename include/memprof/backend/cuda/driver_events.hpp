@@ -177,6 +177,13 @@ class driver_events {
         if (arguments.properties == nullptr) return;
         return pools_.add(pool_of(number_at(arguments.pool), *arguments.properties, device_of(call)));
       }
+      case driver_call::get_default_pool:
+      case driver_call::get_pool: {
+        const auto arguments = read<get_pool_parameters>(call.parameters);
+        if (arguments.where == nullptr) return;
+        const allocation_properties properties{arguments.type, 0, *arguments.where};
+        return pools_.add_unknown(pool_of(number_at(arguments.pool), properties, device_of(call)));
+      }
       default: break;
     }
     const request asked = request_of(id, call);

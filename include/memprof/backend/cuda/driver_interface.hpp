@@ -53,6 +53,8 @@ enum class driver_call : std::uint32_t {
   pool_destroy = 608,
   alloc_from_pool_async = 611,
   alloc_from_pool_async_per_thread = 612,
+  get_default_pool = 801,  ///< from CUDA 13 on: of a location, also of the host's
+  get_pool = 802,
 };
 
 inline constexpr driver_call driver_calls[] = {
@@ -82,6 +84,8 @@ inline constexpr driver_call driver_calls[] = {
     driver_call::pool_destroy,
     driver_call::alloc_from_pool_async,
     driver_call::alloc_from_pool_async_per_thread,
+    driver_call::get_default_pool,
+    driver_call::get_pool,
 };
 
 /// `CUpti_CallbackData`.
@@ -106,12 +110,17 @@ struct resource_data {
 
 /// `CUpti_SubscriberParams`.
 struct subscriber_parameters {
+  /// Up to CUPTI 13.1, which takes no other; from 13.2 on, the whole.
+  static constexpr std::size_t size_without_sharing = 32;
+
   std::size_t size;
   const char* name;
   char* holder;  ///< receives the name of whoever has subscribed already
   std::size_t holder_size;
+  std::uint8_t shares;  ///< whether others may subscribe, too, if they say the same
+  std::uint8_t padding[7];
 };
-/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, and the error for numbers of calls that the library does not know.
+/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, and the error for what the library does not know: a call, a size.
 inline constexpr int another_subscriber = 39;
 inline constexpr int invalid_parameter = 1;
 
@@ -214,6 +223,11 @@ struct retain_parameters {
 struct pool_parameters {
   const void* pool;
   const allocation_properties* properties;
+};
+struct get_pool_parameters {
+  const void* pool;
+  const location* where;
+  int type;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda

@@ -15,7 +15,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 struct pending_free {
   std::uint64_t address;
   std::uint64_t bytes;
-  std::uint64_t stream;
+  std::uint64_t stream;  ///< of a thread's default stream, an address of the thread's own
   std::uint32_t context;
   space_id space;
 };

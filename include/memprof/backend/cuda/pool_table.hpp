@@ -11,7 +11,7 @@
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// A memory pool that the program made, and whose memory it hands out.
+/// A memory pool that the program made or asked for, and whose memory it hands out.
 struct known_pool {
   std::uint64_t handle;
   memory_kind kind;
@@ -28,7 +28,7 @@ struct known_pool {
   return {handle, is_on_device ? memory_kind::device : memory_kind::pinned, device};
 }
 
-/// The pools that the program has; few, so they are searched one by one.
+/// The pools that the program knows; few, so they are searched one by one.
 class pool_table {
  public:
   void clear() noexcept {
@@ -39,6 +39,14 @@ class pool_table {
   void add(const known_pool& made) noexcept {
     const lock_guard guard{lock_};
     (void)pools_.push_back(made);
+  }
+  /// The same, unless it is there.
+  void add_unknown(const known_pool& found) noexcept {
+    const lock_guard guard{lock_};
+    for (const known_pool& pool : pools_) {
+      if (pool.handle == found.handle) return;
+    }
+    (void)pools_.push_back(found);
   }
   /// Removes the pool into `removed`; false if it is unknown.
   [[nodiscard]] bool take(std::uint64_t handle, known_pool& removed) noexcept {

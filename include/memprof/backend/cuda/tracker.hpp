@@ -2,6 +2,7 @@
 
 #include <memprof/backend/cuda/begun_calls.hpp>
 #include <memprof/backend/cuda/block_table.hpp>
+#include <memprof/backend/cuda/divided_blocks.hpp>
 #include <memprof/backend/cuda/pending_frees.hpp>
 #include <memprof/backend/cuda/places.hpp>
 #include <memprof/config.hpp>
@@ -11,6 +12,7 @@
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/stream_and_pool.hpp>
+#include <memprof/trace/annotation.hpp>
 #include <memprof/trace/event.hpp>
 
 #include <algorithm>
@@ -18,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 /// @file
@@ -35,6 +38,7 @@ inline constinit thread_local parts_of_block parts_of_next_block{};
 /// What a `tracker` knows in a capture.
 struct tracked {
   block_table blocks;
+  divided_blocks divided;
   memory_table memory;
   mapping_table mappings;
   pending_frees pending;
@@ -164,11 +168,44 @@ class tracker {
   /// The host has waited for a stream, or for all of a context: what was freed there before can be used again.
   void stream_synchronized(std::uint32_t context, std::uint64_t stream) noexcept {
     const lock_guard guard{lock_};
-    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == stream; });
+    const std::uint64_t waited_for = pending_stream(stream);
+    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == waited_for; });
   }
   void context_synchronized(std::uint32_t context) noexcept {
     const lock_guard guard{lock_};
     end_pending_where([&](const pending_free& freed) { return freed.context == context; });
+  }
+
+  /// From now on, until `part_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own; the
+  /// rest of the block has the name `rest`, if not null. A part outside the blocks, or over another one, does not count.
+  void part_begins(std::uint64_t address, std::uint64_t bytes, const annotation& description, const std::string* rest) noexcept {
+    const lock_guard guard{lock_};
+    try {
+      if (!known_->divided.has(address)) divide_block_with(address, rest);
+      (void)known_->divided.begin(address, bytes, description);
+    } catch (...) {  // no memory
+      event_sink{}.count_dropped_event();
+    }
+  }
+  void part_is_resized(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    try {
+      known_->divided.resize(address, bytes);
+    } catch (...) {
+      event_sink{}.count_dropped_event();
+    }
+  }
+  void part_is_named(std::uint64_t address, const std::string* name) noexcept {
+    const lock_guard guard{lock_};
+    known_->divided.name(address, name);
+  }
+  void part_ends(std::uint64_t address) noexcept {
+    const lock_guard guard{lock_};
+    known_->divided.end(address);
+  }
+  void parts_end(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    known_->divided.end_all(address, bytes);
   }
 
   /// What is recorded as live on a device now.
@@ -178,6 +215,27 @@ class tracker {
   }
 
  private:
+  /// Lets the block around `address` have parts that come and go, unless the program has said its parts for good.
+  void divide_block_with(std::uint64_t address, const std::string* rest) {
+    held_block found{};
+    known_->blocks.for_each([&](const held_block& held) {
+      if (address - held.address < held.bytes) found = held;
+    });
+    if (found.bytes == 0 || found.is_divided) return;
+    known_->divided.add(found.address, found.bytes, found.space, rest);
+    if (found.stream_and_pool != 0) {  // parts are on no stream
+      end_recorded(found);
+      event_sink{}.allocate(found.space, block_address{found.address}, found.bytes);
+    }
+    found.is_divided = true;
+    (void)known_->blocks.put(found);  // it is there already: nothing grows
+  }
+
+  /// Tells the default streams of threads apart, which have one number.
+  [[nodiscard]] static std::uint64_t pending_stream(std::uint64_t stream) noexcept {
+    return stream == per_thread_stream ? reinterpret_cast<std::uintptr_t>(&parts_of_next_block) : stream;
+  }
+
   void complete(const pending_free& freed) noexcept {
     known_->recorded[freed.space.value].pending -= signed_of(freed.bytes);
     event_sink{}.complete_deallocation(freed.space, block_address{freed.address}, freed.bytes);
@@ -209,9 +267,11 @@ class tracker {
   /// A block that is not ordered on a stream by its allocation or by its free can be used again at once.
   void end(const held_block& freed, const place& at) noexcept {
     count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
+    if (freed.is_divided) known_->divided.forget(freed.address, freed.bytes);
     if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
     const bool is_pending =
-        at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
+        at.is_on_stream &&
+        known_->pending.add({freed.address, freed.bytes, pending_stream(at.stream), freed.context, freed.space});
     if (is_pending) {
       recorded_bytes& sum = known_->recorded[freed.space.value];
       sum.pending += signed_of(freed.bytes);
