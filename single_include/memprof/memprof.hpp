@@ -25390,9 +25390,66 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 /// link with `${CMAKE_DL_LIBS}`. For tensors of libtorch, whose allocator hands out parts of what it takes from CUDA, there is
 /// <memprof/backend/torch_cuda.hpp>.
 
+#include <cstddef>
 #include <string_view>
 
 #if MEMPROF_ENABLED
+// ---- <memprof/backend/cuda/calling_library.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// Which library asks CUDA for memory: the owner of blocks that are in no operation of the program.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Finds it by the stack of a callback: what called CUDA. A library that is linked statically is the executable, which is none.
+class calling_library {
+ public:
+  /// Chooses how stacks are walked. It may allocate.
+  void prepare() noexcept { walker_.choose(); }
+
+  /// The name of its file, as "libcublas.so.13", for an allocation of `bytes` that this thread makes outside every operation; 0:
+  /// none. Not for small blocks where a walk takes ten microseconds.
+  [[nodiscard]] label find(std::size_t bytes) const noexcept {
+    constexpr std::size_t worth_a_slow_walk = std::size_t{64} << 10;
+    constexpr int most_frames = 32;
+    if (abi_1::this_thread.innermost_scope != 0) return 0;
+    if (bytes < worth_a_slow_walk && std::string_view{walker_.way()} != "libunwind") return 0;
+    void* frames[most_frames];
+    int count = 0;
+    {
+      const recording_suppressor hidden;  // a walk may allocate
+      count = walker_.walk(frames, most_frames);
+    }
+    bool is_outside = false;  // of the callback and what called it
+    for (int index = 0; index < count; ++index) {
+      const loaded_module module = find_module_of(reinterpret_cast<std::uintptr_t>(frames[index]) - 1);
+      const std::string_view name = file_of(module);
+      const bool is_cuda = is_of(name, "libcuda.so") || is_of(name, "libcupti.so");
+      is_outside = is_outside || is_cuda;
+      if (!is_outside || is_cuda || is_of(name, "libcudart.so")) continue;
+      return name.empty() ? label{0} : event_sink{}.label_of(name);
+    }
+    return 0;
+  }
+
+ private:
+  /// Without its folder; empty for the executable.
+  [[nodiscard]] static std::string_view file_of(const loaded_module& module) noexcept {
+    const std::string_view path = module.path == nullptr ? std::string_view{} : module.path;
+    return path.substr(path.rfind('/') + 1);
+  }
+  [[nodiscard]] static bool is_of(std::string_view name, std::string_view library) noexcept {
+    return name.substr(0, library.size()) == library;
+  }
+
+  stack_walker walker_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
 // ---- <memprof/backend/cuda/cupti_library.hpp>
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
@@ -25446,6 +25503,8 @@ enum class driver_call : std::uint32_t {
   pool_destroy = 608,
   alloc_from_pool_async = 611,
   alloc_from_pool_async_per_thread = 612,
+  get_default_pool = 801,  ///< from CUDA 13 on: of a location, also of the host's
+  get_pool = 802,
 };
 
 inline constexpr driver_call driver_calls[] = {
@@ -25475,6 +25534,8 @@ inline constexpr driver_call driver_calls[] = {
     driver_call::pool_destroy,
     driver_call::alloc_from_pool_async,
     driver_call::alloc_from_pool_async_per_thread,
+    driver_call::get_default_pool,
+    driver_call::get_pool,
 };
 
 /// `CUpti_CallbackData`.
@@ -25499,12 +25560,17 @@ struct resource_data {
 
 /// `CUpti_SubscriberParams`.
 struct subscriber_parameters {
+  /// Up to CUPTI 13.1, which takes no other; from 13.2 on, the whole.
+  static constexpr std::size_t size_without_sharing = 32;
+
   std::size_t size;
   const char* name;
   char* holder;  ///< receives the name of whoever has subscribed already
   std::size_t holder_size;
+  std::uint8_t shares;  ///< whether others may subscribe, too, if they say the same
+  std::uint8_t padding[7];
 };
-/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, and the error for numbers of calls that the library does not know.
+/// `CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED`, and the error for what the library does not know: a call, a size.
 inline constexpr int another_subscriber = 39;
 inline constexpr int invalid_parameter = 1;
 
@@ -25607,6 +25673,11 @@ struct retain_parameters {
 struct pool_parameters {
   const void* pool;
   const allocation_properties* properties;
+};
+struct get_pool_parameters {
+  const void* pool;
+  const location* where;
+  int type;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
@@ -25723,13 +25794,20 @@ class cupti_library {
     function = reinterpret_cast<Function*>(::dlsym(cupti_, name));
   }
 
-  /// By the call that knows several subscribers, and names the one in the way; or else by the older one.
+  /// As one of several subscribers, where CUPTI (13.2) and those that are there know them; or as the only one, by the call that
+  /// names the one in the way; or by the older call.
   [[nodiscard]] std::string subscribe_to(callback receive, void* user) {
     std::array<char, 128> holder{};
     int result = invalid_parameter;
     if (subscribe_v2_ != nullptr) {
-      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1};
+      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1, 1, {}};
       result = subscribe_v2_(&subscriber_, receive, user, &asked);
+      // CUPTI says that others are in the way, too, where it cannot share for reasons of its own.
+      if (result != success) {
+        asked.size = subscriber_parameters::size_without_sharing;
+        asked.shares = 0;
+        result = subscribe_v2_(&subscriber_, receive, user, &asked);
+      }
     }
     if (result != success && result != another_subscriber) result = subscribe_v1_(&subscriber_, receive, user);
     if (result == success) return {};
@@ -25913,6 +25991,7 @@ struct place {
   bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
   std::uint64_t stream = 0;
   std::uint64_t pool = 0;
+  label asked_by = 0;  ///< the library that allocates outside every operation; 0: none
 };
 
 /// What is recorded of a space.
@@ -26017,7 +26096,7 @@ class stream_names {
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// A memory pool that the program made, and whose memory it hands out.
+/// A memory pool that the program made or asked for, and whose memory it hands out.
 struct known_pool {
   std::uint64_t handle;
   memory_kind kind;
@@ -26034,7 +26113,7 @@ struct known_pool {
   return {handle, is_on_device ? memory_kind::device : memory_kind::pinned, device};
 }
 
-/// The pools that the program has; few, so they are searched one by one.
+/// The pools that the program knows; few, so they are searched one by one.
 class pool_table {
  public:
   void clear() noexcept {
@@ -26045,6 +26124,14 @@ class pool_table {
   void add(const known_pool& made) noexcept {
     const lock_guard guard{lock_};
     (void)pools_.push_back(made);
+  }
+  /// The same, unless it is there.
+  void add_unknown(const known_pool& found) noexcept {
+    const lock_guard guard{lock_};
+    for (const known_pool& pool : pools_) {
+      if (pool.handle == found.handle) return;
+    }
+    (void)pools_.push_back(found);
   }
   /// Removes the pool into `removed`; false if it is unknown.
   [[nodiscard]] bool take(std::uint64_t handle, known_pool& removed) noexcept {
@@ -26259,6 +26346,8 @@ class begun_calls {
 #include <cstdint>
 #include <iterator>
 #include <map>
+#include <string>
+#include <string_view>
 
 /// @file
 /// Blocks whose parts come and go, as the regions of NVTX's heaps.
@@ -26266,13 +26355,13 @@ class begun_calls {
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 /// Records parts, and the rest between them, as blocks in place of the one that they divide; its own memory is hidden from
-/// recording. Not synchronised. `add` and `begin` throw `std::bad_alloc`, with nothing changed or recorded.
+/// recording. Not synchronised. What adds parts throws `std::bad_alloc`, with nothing changed or recorded.
 class divided_blocks {
  public:
-  /// A block that is recorded as a whole: all of it is rest.
-  void add(std::uint64_t block, std::uint64_t bytes, space_id space) {
+  /// A block that is recorded as a whole: all of it is rest, of that name, which must live as long.
+  void add(std::uint64_t block, std::uint64_t bytes, space_id space, const std::string* rest) {
     const recording_suppressor hidden;
-    pieces_.insert_or_assign(block, piece{bytes, block, space, false});
+    pieces_.insert_or_assign(block, piece{bytes, block, space, rest});
   }
   /// Forgets a block, whose records end otherwise.
   void forget(std::uint64_t block, std::uint64_t bytes) noexcept {
@@ -26282,42 +26371,68 @@ class divided_blocks {
 
   [[nodiscard]] bool has(std::uint64_t address) noexcept { return piece_at(address) != pieces_.end(); }
 
-  /// Makes a region of what is rest until now; otherwise nothing.
-  void begin(std::uint64_t address, std::uint64_t bytes) {
+  /// Makes a part of what is rest until now. Returns whether it was.
+  bool begin(std::uint64_t address, std::uint64_t bytes, const annotation& description) {
     const auto found = piece_at(address);
-    if (found == pieces_.end() || bytes == 0) return;
+    if (found == pieces_.end() || bytes == 0) return false;
     const std::uint64_t begin = found->first;
     const piece whole = found->second;
     const std::uint64_t before = address - begin;
-    if (whole.is_region || bytes > whole.bytes - before) return;
+    if (whole.is_part || bytes > whole.bytes - before) return false;
     const std::uint64_t after = whole.bytes - before - bytes;
-    auto region = found;
+    auto part = found;
     {
       const recording_suppressor hidden;
-      if (before != 0) region = pieces_.emplace(address, piece{}).first;
+      if (before != 0) part = pieces_.emplace(address, whole).first;
       try {
-        if (after != 0) pieces_.emplace(address + bytes, piece{after, whole.block, whole.space, false});
+        if (after != 0) pieces_.emplace(address + bytes, whole);
       } catch (...) {
-        if (before != 0) pieces_.erase(region);
+        if (before != 0) pieces_.erase(part);
         throw;
       }
     }
-    found->second.bytes = before;
-    region->second = {bytes, whole.block, whole.space, true};
-    record_end(begin, whole);
-    if (before != 0) record_rest(begin, before, whole.space);
-    record_event({0, address, bytes, 0, event_kind::allocate, whole.space.value, 0});
-    if (after != 0) record_rest(address + bytes, after, whole.space);
+    record_end(*found);
+    if (before != 0) {
+      found->second.bytes = before;
+      record_rest(*found);
+    }
+    part->second.bytes = bytes;
+    part->second.is_part = true;
+    record_event({0, address, bytes, 0, event_kind::allocate, whole.space.value, description.category.tag()});
+    record_description(whole.space.value, address, description);
+    if (after != 0) {
+      const auto rest = std::next(part);
+      rest->second.bytes = after;
+      record_rest(*rest);
+    }
+    return true;
   }
 
-  /// Ends the region that begins at `address`, if there is one.
-  void end(std::uint64_t address) noexcept {
-    const auto found = pieces_.find(address);
-    if (found != pieces_.end() && found->second.is_region) end(found);
+  /// Describes the part that begins at `address`, if there is one.
+  void name(std::uint64_t address, const std::string* name) noexcept {
+    const auto found = part_at(address);
+    if (found == pieces_.end()) return;
+    found->second.name = name;
+    if (name != nullptr) record_description(found->second.space.value, address, {.name = *name});
   }
+
+  /// Ends a part and begins it anew with another size and the same name.
+  void resize(std::uint64_t address, std::uint64_t bytes) {
+    const auto found = part_at(address);
+    if (found == pieces_.end()) return;
+    const std::string* const known = found->second.name;
+    end(found);
+    if (begin(address, bytes, {})) name(address, known);
+  }
+
+  void end(std::uint64_t address) noexcept {
+    const auto found = part_at(address);
+    if (found != pieces_.end()) end(found);
+  }
+  /// All parts that begin in [address, address + bytes).
   void end_all(std::uint64_t address, std::uint64_t bytes) noexcept {
     for (auto place = pieces_.lower_bound(address); place != pieces_.end() && place->first - address < bytes;)
-      place = place->second.is_region ? end(place) : std::next(place);
+      place = place->second.is_part ? end(place) : std::next(place);
   }
 
  private:
@@ -26325,7 +26440,9 @@ class divided_blocks {
     std::uint64_t bytes = 0;
     std::uint64_t block = 0;
     space_id space{0};
-    bool is_region = false;
+    const std::string* rest = nullptr;  ///< the name of what is no part of its block
+    const std::string* name = nullptr;  ///< of a part; null: it has none, or one of a description
+    bool is_part = false;
   };
   using places = std::map<std::uint64_t, piece>;
 
@@ -26335,27 +26452,32 @@ class divided_blocks {
     const auto found = std::prev(after);
     return address - found->first < found->second.bytes ? found : pieces_.end();
   }
+  [[nodiscard]] places::iterator part_at(std::uint64_t address) noexcept {
+    const auto found = pieces_.find(address);
+    return found != pieces_.end() && found->second.is_part ? found : pieces_.end();
+  }
 
-  /// Merges a region with the rest on both sides. Returns the place after it.
+  /// Merges a part with the rest on both sides. Returns the place after it.
   places::iterator end(places::iterator ended) noexcept {
-    record_end(ended->first, ended->second);
-    ended->second.is_region = false;
+    record_end(*ended);
+    ended->second.is_part = false;
+    ended->second.name = nullptr;
     const auto after = std::next(ended);
     if (after != pieces_.end() && is_rest_of(after->second, ended->second.block)) {
-      record_end(after->first, after->second);
+      record_end(*after);
       ended->second.bytes += after->second.bytes;
       erase(after);
     }
     if (ended != pieces_.begin()) {
       const auto before = std::prev(ended);
       if (is_rest_of(before->second, ended->second.block)) {
-        record_end(before->first, before->second);
+        record_end(*before);
         before->second.bytes += ended->second.bytes;
         erase(ended);
         ended = before;
       }
     }
-    record_rest(ended->first, ended->second.bytes, ended->second.space);
+    record_rest(*ended);
     return std::next(ended);
   }
 
@@ -26364,14 +26486,16 @@ class divided_blocks {
     pieces_.erase(place);
   }
   [[nodiscard]] static bool is_rest_of(const piece& neighbour, std::uint64_t block) noexcept {
-    return !neighbour.is_region && neighbour.block == block;
+    return !neighbour.is_part && neighbour.block == block;
   }
-  static void record_end(std::uint64_t address, const piece& ended) noexcept {
-    record_event({0, address, ended.bytes, 0, event_kind::deallocate, ended.space.value, 0});
+  static void record_end(const places::value_type& ended) noexcept {
+    record_event({0, ended.first, ended.second.bytes, 0, event_kind::deallocate, ended.second.space.value, 0});
   }
-  static void record_rest(std::uint64_t address, std::uint64_t bytes, space_id space) noexcept {
-    record_event({0, address, bytes, 0, event_kind::allocate, space.value, 0});
-    record_description(space.value, address, {.name = "rest of the block"});
+  static void record_rest(const places::value_type& rest) noexcept {
+    const piece& known = rest.second;
+    record_event({0, rest.first, known.bytes, 0, event_kind::allocate, known.space.value, 0});
+    record_description(known.space.value, rest.first,
+                       {.name = known.rest == nullptr ? std::string_view{"rest of the block"} : *known.rest});
   }
 
   places pieces_;
@@ -26390,7 +26514,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 struct pending_free {
   std::uint64_t address;
   std::uint64_t bytes;
-  std::uint64_t stream;
+  std::uint64_t stream;  ///< of a thread's default stream, an address of the thread's own
   std::uint32_t context;
   space_id space;
 };
@@ -26446,11 +26570,34 @@ class pending_frees {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
+// ---- <memprof/backend/live_bytes_listener.hpp>
+#include <atomic>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Hears by how much the live bytes of a device's space change: under the lock of whoever tells it, which is the order of the
+/// changes. Must be fast, and must not call CUDA.
+using live_bytes_listener = void (*)(space_id space, std::int64_t change) noexcept;
+
+/// Null: nobody listens.
+inline constinit std::atomic<live_bytes_listener> process_live_bytes_listener{nullptr};
+
+inline void tell_live_bytes(space_id space, std::int64_t change) noexcept {
+  // Acquire pairs with the release of the backend that sets it.
+  if (const live_bytes_listener listener = process_live_bytes_listener.load(std::memory_order_acquire); listener != nullptr)
+      [[unlikely]]
+    listener(space, change);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <utility>
 
 /// @file
@@ -26464,6 +26611,23 @@ struct parts_of_block {
   std::size_t count = 0;
 };
 inline constinit thread_local parts_of_block parts_of_next_block{};
+
+/// An operation around one event, of the library that allocates; 0: none.
+class [[nodiscard]] owning_operation {
+ public:
+  explicit owning_operation(label library) noexcept : capture_(library == 0 ? 0 : event_sink{}.capture()) {
+    if (capture_ != 0 && event_sink{}.is_thread_recordable()) operation_ = event_sink{}.begin_operation(library, {});
+  }
+  owning_operation(const owning_operation&) = delete;
+  owning_operation& operator=(const owning_operation&) = delete;
+  ~owning_operation() {
+    if (operation_.number != 0) event_sink{}.end_operation(operation_, capture_);
+  }
+
+ private:
+  std::uint32_t capture_;
+  open_operation operation_{};
+};
 
 /// What a `tracker` knows in a capture.
 struct tracked {
@@ -26494,6 +26658,7 @@ class tracker {
     if (address == 0 || bytes == 0) return;
     const lock_guard guard{lock_};
     end_pending_at(address, bytes);
+    const owning_operation owner{at.asked_by};
     add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)}, std::exchange(parts_of_next_block, {}));
   }
 
@@ -26531,6 +26696,7 @@ class tracker {
     const lock_guard guard{lock_};
     const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
     if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
+    const owning_operation owner{at.asked_by};
     begin(made);
   }
   void retained(std::uint64_t handle) noexcept {
@@ -26598,29 +26764,42 @@ class tracker {
   /// The host has waited for a stream, or for all of a context: what was freed there before can be used again.
   void stream_synchronized(std::uint32_t context, std::uint64_t stream) noexcept {
     const lock_guard guard{lock_};
-    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == stream; });
+    const std::uint64_t waited_for = pending_stream(stream);
+    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == waited_for; });
   }
   void context_synchronized(std::uint32_t context) noexcept {
     const lock_guard guard{lock_};
     end_pending_where([&](const pending_free& freed) { return freed.context == context; });
   }
 
-  /// From now on, until `region_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own.
-  /// A region outside them, or over another one, does not count.
-  void region_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
+  /// From now on, until `part_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own;
+  /// the rest of the block has the name `rest`, if not null. A part outside the blocks, or over another one, does not count.
+  void part_begins(std::uint64_t address, std::uint64_t bytes, const annotation& description, const std::string* rest) noexcept {
     const lock_guard guard{lock_};
     try {
-      if (!known_->divided.has(address)) divide_block_with(address);
-      known_->divided.begin(address, bytes);
+      if (!known_->divided.has(address)) divide_block_with(address, rest);
+      (void)known_->divided.begin(address, bytes, description);
     } catch (...) {  // no memory
       event_sink{}.count_dropped_event();
     }
   }
-  void region_ends(std::uint64_t address) noexcept {
+  void part_is_resized(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    try {
+      known_->divided.resize(address, bytes);
+    } catch (...) {
+      event_sink{}.count_dropped_event();
+    }
+  }
+  void part_is_named(std::uint64_t address, const std::string* name) noexcept {
+    const lock_guard guard{lock_};
+    known_->divided.name(address, name);
+  }
+  void part_ends(std::uint64_t address) noexcept {
     const lock_guard guard{lock_};
     known_->divided.end(address);
   }
-  void regions_end(std::uint64_t address, std::uint64_t bytes) noexcept {
+  void parts_end(std::uint64_t address, std::uint64_t bytes) noexcept {
     const lock_guard guard{lock_};
     known_->divided.end_all(address, bytes);
   }
@@ -26632,20 +26811,25 @@ class tracker {
   }
 
  private:
-  /// Lets the block around `address` have regions, unless the program has said its parts.
-  void divide_block_with(std::uint64_t address) {
+  /// Lets the block around `address` have parts that come and go, unless the program has said its parts for good.
+  void divide_block_with(std::uint64_t address, const std::string* rest) {
     held_block found{};
     known_->blocks.for_each([&](const held_block& held) {
       if (address - held.address < held.bytes) found = held;
     });
     if (found.bytes == 0 || found.is_divided) return;
-    known_->divided.add(found.address, found.bytes, found.space);
+    known_->divided.add(found.address, found.bytes, found.space, rest);
     if (found.stream_and_pool != 0) {  // parts are on no stream
       end_recorded(found);
       event_sink{}.allocate(found.space, block_address{found.address}, found.bytes);
     }
     found.is_divided = true;
     (void)known_->blocks.put(found);  // it is there already: nothing grows
+  }
+
+  /// Tells the default streams of threads apart, which have one number.
+  [[nodiscard]] static std::uint64_t pending_stream(std::uint64_t stream) noexcept {
+    return stream == per_thread_stream ? reinterpret_cast<std::uintptr_t>(&parts_of_next_block) : stream;
   }
 
   void complete(const pending_free& freed) noexcept {
@@ -26657,6 +26841,7 @@ class tracker {
   void count(space_id space, std::int64_t change, bool is_on_stream) noexcept {
     recorded_bytes& sum = known_->recorded[space.value];
     sum.live += change;
+    tell_live_bytes(space, change);
     if (is_on_stream) sum.on_streams += change;
   }
 
@@ -26681,8 +26866,8 @@ class tracker {
     count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
     if (freed.is_divided) known_->divided.forget(freed.address, freed.bytes);
     if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
-    const bool is_pending =
-        at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
+    const bool is_pending = at.is_on_stream && known_->pending.add({freed.address, freed.bytes, pending_stream(at.stream),
+                                                                    freed.context, freed.space});
     if (is_pending) {
       recorded_bytes& sum = known_->recorded[freed.space.value];
       sum.pending += signed_of(freed.bytes);
@@ -27045,10 +27230,11 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// What CUPTI says of a context: `cuptiGetDeviceId` and `cuptiGetContextId`.
+/// What CUPTI says of a context: `cuptiGetDeviceId` and `cuptiGetContextId`; and who calls.
 struct context_queries {
   int (*device)(void* context, std::uint32_t* device) = nullptr;
   int (*number)(void* context, std::uint32_t* number) = nullptr;
+  label (*asking_library)(std::size_t bytes) = nullptr;  ///< on this thread; 0: none
 };
 
 /// Reads the arguments of the driver's calls. Every call may be made on any thread; none calls CUDA.
@@ -27092,6 +27278,10 @@ class driver_events {
     return context != nullptr && queries_.number != nullptr && queries_.number(context, &found) == success;
   }
 
+  [[nodiscard]] label asking_library(std::size_t bytes) const noexcept {
+    return queries_.asking_library == nullptr ? label{0} : queries_.asking_library(bytes);
+  }
+
   /// The device of the thread's current context, asked once for each context.
   [[nodiscard]] std::uint32_t device_of(const callback_data& call) noexcept {
     if (call.context == nullptr || queries_.device == nullptr) return 0;
@@ -27105,7 +27295,7 @@ class driver_events {
   }
 
   [[nodiscard]] place here(const callback_data& call, memory_kind kind = memory_kind::device) noexcept {
-    return {kind, device_of(call), call.context_number, false, 0, 0};
+    return {kind, device_of(call), call.context_number, false, 0, 0, 0};
   }
 
   [[nodiscard]] static number stream_of(number stream, bool is_per_thread) noexcept {
@@ -27116,7 +27306,7 @@ class driver_events {
   [[nodiscard]] place on_stream(const callback_data& call, number stream, number pool, bool is_per_thread) noexcept {
     place at = here(call);
     const known_pool of = pools_.find(pool, {pool, at.kind, at.device});
-    return {of.kind, of.device, at.context, true, stream_of(stream, is_per_thread), pool};
+    return {of.kind, of.device, at.context, true, stream_of(stream, is_per_thread), pool, 0};
   }
 
   void on_call(driver_call id, const callback_data& call) noexcept {
@@ -27192,7 +27382,9 @@ class driver_events {
     switch (id) {
       case driver_call::create: {
         const auto arguments = read<create_parameters>(call.parameters);
-        return blocks_.created(place_of(arguments, call), number_at(arguments.handle), arguments.bytes);
+        place at = place_of(arguments, call);
+        at.asked_by = asking_library(arguments.bytes);
+        return blocks_.created(at, number_at(arguments.handle), arguments.bytes);
       }
       case driver_call::retain_handle: return blocks_.retained(number_at(read<retain_parameters>(call.parameters).handle));
       case driver_call::map: {
@@ -27204,10 +27396,19 @@ class driver_events {
         if (arguments.properties == nullptr) return;
         return pools_.add(pool_of(number_at(arguments.pool), *arguments.properties, device_of(call)));
       }
+      case driver_call::get_default_pool:
+      case driver_call::get_pool: {
+        const auto arguments = read<get_pool_parameters>(call.parameters);
+        if (arguments.where == nullptr) return;
+        const allocation_properties properties{arguments.type, 0, *arguments.where};
+        return pools_.add_unknown(pool_of(number_at(arguments.pool), properties, device_of(call)));
+      }
       default: break;
     }
-    const request asked = request_of(id, call);
-    if (asked.bytes != 0) blocks_.allocated(asked.at, number_at(asked.address), asked.bytes);
+    request asked = request_of(id, call);
+    if (asked.bytes == 0) return;
+    asked.at.asked_by = asking_library(asked.bytes);
+    blocks_.allocated(asked.at, number_at(asked.address), asked.bytes);
   }
 
   void on_out_of_memory(driver_call id, const callback_data& call) noexcept {
@@ -27307,12 +27508,17 @@ class driver_events {
 // ---- <memprof/backend/nvtx/region_receiver.hpp>
 #include <atomic>
 #include <cstdint>
+#include <string>
 
 namespace memprof::inline MEMPROF_ABI::detail::nvtx {
 
-/// Of a backend that knows the blocks in which a program registers regions. All may be called on any thread.
+/// Of a backend that knows the blocks in which a program registers regions. All may be called on any thread. Names live as long
+/// as the process; null: none.
 struct region_receiver {
-  void (*begin)(std::uint64_t address, std::uint64_t bytes) noexcept;
+  /// `rest` is the name of what is left of the block.
+  void (*begin)(std::uint64_t address, std::uint64_t bytes, const std::string* rest) noexcept;
+  void (*resize)(std::uint64_t address, std::uint64_t bytes) noexcept;
+  void (*name)(std::uint64_t address, const std::string* name) noexcept;
   void (*end)(std::uint64_t address) noexcept;
   /// All regions that begin in [address, address + bytes).
   void (*end_all)(std::uint64_t address, std::uint64_t bytes) noexcept;
@@ -27340,6 +27546,7 @@ namespace detail::cuda {
 struct listener {
   cupti_library library;
   driver_events events;
+  calling_library asking;
   device_readings readings;
   std::atomic<bool> is_recording{false};
 };
@@ -27363,17 +27570,25 @@ inline void read_devices(std::string_view name) noexcept {
   self.readings.segment_ends(name, self.events.pools(), self.events.blocks());
 }
 
+[[nodiscard]] inline tracker& process_blocks() noexcept { return process_listener().events.blocks(); }
+
 /// The regions that a program registers by NVTX, if `nvtx_backend` hears of them.
 inline constexpr nvtx::region_receiver regions_of_blocks{
-    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_listener().events.blocks().region_begins(address, bytes); },
-    [](std::uint64_t address) noexcept { process_listener().events.blocks().region_ends(address); },
-    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_listener().events.blocks().regions_end(address, bytes); }};
+    [](std::uint64_t address, std::uint64_t bytes, const std::string* rest) noexcept {
+      process_blocks().part_begins(address, bytes, {}, rest);
+    },
+    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_blocks().part_is_resized(address, bytes); },
+    [](std::uint64_t address, const std::string* name) noexcept { process_blocks().part_is_named(address, name); },
+    [](std::uint64_t address) noexcept { process_blocks().part_ends(address); },
+    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_blocks().parts_end(address, bytes); }};
 
 /// Begins to record. Returns why that failed; empty on success.
 [[nodiscard]] inline std::string begin_listening() {
   listener& self = process_listener();
   self.events.clear({[](void* context, std::uint32_t* device) { return process_listener().library.device_of(context, device); },
-                     [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); }});
+                     [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); },
+                     [](std::size_t bytes) { return process_listener().asking.find(bytes); }});
+  self.asking.prepare();
   self.is_recording.store(true, std::memory_order_relaxed);
   std::string why_not = self.library.subscribe(receive, &self);
   if (!why_not.empty()) return why_not;
@@ -27421,6 +27636,9 @@ inline namespace enabled {
 /// (`missing_source`). Not seen: what the driver takes for itself (contexts, modules, local memory), memory of graphs'
 /// allocation nodes, and what other processes share.
 ///
+/// A block that a library asks for outside every operation is that library's: an operation of its file's name, "libcublas.so.13".
+/// A library that is linked statically is the program itself. Where libunwind is not installed, only for blocks from 64 KiB on.
+///
 /// Blocks from before the capture are not in it, and freeing them counts as an unmatched free. Attach at a quiet point, when no
 /// other thread calls CUDA. Cost: a callback at the begin and end of each of these calls, and an event.
 class cuda_backend {
@@ -27444,7 +27662,8 @@ class cuda_backend {
 
 /// Says, in its scope, how the program divides the next block that this thread gets from CUDA, such as a buffer for all
 /// activations: its `parts`, in the order of their offsets, and what lies between them are recorded as a block each, until the
-/// block is freed (`event_sink::allocate_parts`). They are on no stream. The parts must outlive the scope.
+/// block is freed (`event_sink::allocate_parts`). They are on no stream, and not pending when the block is freed on one. The
+/// parts must outlive the scope. Not for memory of `cuMemCreate`.
 ///
 /// @code
 /// const memprof::block_part parts[] = {{0, bytes_of_encoded, {.name = "encoded", .category = memprof::category::activation}}};
@@ -27464,9 +27683,28 @@ class [[nodiscard]] cuda_block_parts {
   ~cuda_block_parts() { detail::cuda::parts_of_next_block = {}; }
 };
 
+/// Says that the program uses [address, address + bytes) of a block that it got from CUDA in this capture for something of its
+/// own, as its own allocator does, until `end_cuda_part` or the end of the block: it is recorded as a block, and so is what is
+/// left between such parts, as the "rest of the block". A part outside CUDA's blocks, over another one, or in a block with
+/// `cuda_block_parts` does not count. Parts are on no stream, and not pending when their block is freed on one. Costs some
+/// hundred nanoseconds, up to six events, and for the first part of a block a pass over all blocks; a change of the rest counts
+/// as a free and an allocation.
+inline void begin_cuda_part(const void* address, std::size_t bytes, const annotation& description = {}) noexcept {
+  if (detail::cuda::process_listener().is_recording.load(std::memory_order_relaxed))
+    detail::cuda::process_blocks().part_begins(reinterpret_cast<std::uintptr_t>(address), bytes, description, nullptr);
+}
+/// Ends the part that begins at `address`, if there is one.
+inline void end_cuda_part(const void* address) noexcept {
+  if (detail::cuda::process_listener().is_recording.load(std::memory_order_relaxed))
+    detail::cuda::process_blocks().part_ends(reinterpret_cast<std::uintptr_t>(address));
+}
+
 }  // namespace enabled
 #else
 inline namespace disabled {
+
+inline void begin_cuda_part(const void*, std::size_t, const annotation& = {}) noexcept {}
+inline void end_cuda_part(const void*) noexcept {}
 
 class cuda_backend {
  public:
@@ -27566,7 +27804,8 @@ inline constexpr unsigned domain_register_wide = 11;
 inline constexpr unsigned domain_create_ascii = 12;
 inline constexpr unsigned domain_create_wide = 13;
 
-/// NvtxInitializeInjectionNvtxFunc_t: NVTX calls it once, with the first call of the program. Returns 1 if the tool takes the calls.
+/// NvtxInitializeInjectionNvtxFunc_t: NVTX calls it once, with the first call of the program. Returns 1 if the tool takes the
+/// calls.
 using initialize_function = int (*)(get_export_table);
 
 // --- extensions: nvToolsExtMem.h, version 1.2 ---
@@ -27728,7 +27967,7 @@ class narrow_text {
 class registered_strings {
  public:
   /// Null if the system has no memory.
-  [[nodiscard]] string_handle add(std::string_view text) noexcept {
+  [[nodiscard]] const std::string* add(std::string_view text) noexcept {
     const recording_suppressor hidden;
     const lock_guard guard{lock_};
     try {
@@ -27770,7 +28009,6 @@ auto with_message(message_type type, message_value message, Use use) {
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
 
 /// @file
@@ -27803,22 +28041,18 @@ struct ranged_operation {
 /// The ranges that are open on a thread by push and pop. Each domain has a stack of its own.
 class thread_ranges {
  public:
-  static constexpr std::size_t most = 64;  ///< those deeper are only counted
-
-  /// Returns the number of ranges of that domain around the new one, as NVTX does.
+  /// Returns the number of ranges of that domain around the new one, as NVTX does; -1 if the system has no memory.
   int push(domain_handle domain, std::string_view name) noexcept {
-    if (count_ == most || lost_ != 0) return static_cast<int>(most + lost_++);
-    open_[count_++] = {domain, ranged_operation::begin(name)};
+    if (!open_.push_back({domain, {}})) return -1;
+    open_.back().range = ranged_operation::begin(name);
     return depth_of(domain) - 1;
   }
   /// Returns the number of ranges around the one that has ended; -1 if there was none.
   int pop(domain_handle domain) noexcept {
-    if (lost_ != 0) return static_cast<int>(most + --lost_);
-    for (std::size_t index = count_; index-- != 0;) {
+    for (std::size_t index = open_.size(); index-- != 0;) {
       if (open_[index].domain != domain) continue;
       open_[index].range.end();
-      for (std::size_t next = index + 1; next != count_; ++next) open_[next - 1] = open_[next];
-      --count_;
+      open_.erase(index);
       return depth_of(domain);
     }
     return -1;
@@ -27832,38 +28066,36 @@ class thread_ranges {
 
   [[nodiscard]] int depth_of(domain_handle domain) const noexcept {
     int depth = 0;
-    for (std::size_t index = 0; index != count_; ++index) depth += open_[index].domain == domain ? 1 : 0;
+    for (std::size_t index = 0; index != open_.size(); ++index) depth += open_[index].domain == domain ? 1 : 0;
     return depth;
   }
 
-  open_range open_[most];
-  std::size_t count_;
-  std::size_t lost_;
+  page_array<open_range> open_;
 };
 
-/// A thread's object is on the heap, because a module loaded at run time takes its thread-local storage from a scarce reserve.
+/// A thread's own object, from its first use to its end.
 struct thread_ranges_slot {
   thread_ranges* ranges = nullptr;
   bool has_ended = false;
+};
+inline constinit thread_local thread_ranges_slot this_thread_ranges{};
 
-  thread_ranges_slot() = default;
-  thread_ranges_slot(const thread_ranges_slot&) = delete;
-  thread_ranges_slot& operator=(const thread_ranges_slot&) = delete;
-  ~thread_ranges_slot() {
-    const recording_suppressor hidden;
-    has_ended = true;
-    std::free(ranges);
-  }
+struct thread_ranges_exit {
+  thread_ranges ranges;
+
+  thread_ranges_exit() { this_thread_ranges.ranges = &ranges; }
+  thread_ranges_exit(const thread_ranges_exit&) = delete;
+  thread_ranges_exit& operator=(const thread_ranges_exit&) = delete;
+  ~thread_ranges_exit() { this_thread_ranges = {nullptr, true}; }
 };
 
-/// Null if the thread is about to end, or the system has no memory.
+/// Null if the thread is about to end.
 [[nodiscard]] inline thread_ranges* ranges_of_this_thread() noexcept {
-  thread_local thread_ranges_slot slot;
-  if (slot.ranges == nullptr && !slot.has_ended) {
-    const recording_suppressor hidden;
-    slot.ranges = static_cast<thread_ranges*>(std::calloc(1, sizeof(thread_ranges)));
+  if (this_thread_ranges.ranges == nullptr && !this_thread_ranges.has_ended) {
+    thread_local thread_ranges_exit own;
+    (void)own;
   }
-  return slot.has_ended ? nullptr : slot.ranges;
+  return this_thread_ranges.ranges;
 }
 
 /// The ranges that were begun by start and may end on another thread: each is an operation of the thread that started it.
@@ -27978,8 +28210,8 @@ inline domain_handle create_domain_wide(const wchar_t*) noexcept { return create
 /// The functions of a module of NVTX, which a program calls through a table.
 class module_functions {
  public:
-  module_functions(const callback_table& callbacks, std::int32_t module) noexcept {
-    if (callbacks.functions_of_module(module, &table_, &count_) == 0) count_ = 0;
+  module_functions(const callback_table& of_program, std::int32_t module) noexcept {
+    if (of_program.functions_of_module(module, &table_, &count_) == 0) count_ = 0;
   }
   template <class Function>
   void set(unsigned id, Function* taken) const noexcept {
@@ -28024,6 +28256,7 @@ inline int initialize(get_export_table tables) noexcept {
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <string>
 #include <string_view>
 
 /// @file
@@ -28036,21 +28269,26 @@ namespace memprof::inline MEMPROF_ABI::detail::nvtx {
 /// The heaps that a program has registered. A handle is the heap's number.
 class heaps {
  public:
-  [[nodiscard]] heap_handle add(const address_range& range) noexcept {
+  struct heap {
+    address_range range;
+    const std::string* name;
+  };
+
+  [[nodiscard]] heap_handle add(const heap& registered) noexcept {
     const lock_guard guard{lock_};
-    return known_.push_back(range) ? reinterpret_cast<heap_handle>(known_.size()) : nullptr;
+    return known_.push_back(registered) ? reinterpret_cast<heap_handle>(known_.size()) : nullptr;
   }
   /// The whole process for handle 0; nothing for one that is unknown.
-  [[nodiscard]] address_range range_of(heap_handle heap) noexcept {
-    const std::uint64_t number = number_of(heap);
-    if (number == 0) return {std::numeric_limits<std::size_t>::max(), nullptr};
+  [[nodiscard]] heap at(heap_handle handle) noexcept {
+    const std::uint64_t number = number_of(handle);
+    if (number == 0) return {{std::numeric_limits<std::size_t>::max(), nullptr}, nullptr};
     const lock_guard guard{lock_};
-    return number <= known_.size() ? known_[number - 1] : address_range{};
+    return number <= known_.size() ? known_[number - 1] : heap{};
   }
 
  private:
   futex_lock lock_;
-  page_array<address_range> known_;
+  page_array<heap> known_;
 };
 
 /// Lives as long as the process.
@@ -28076,30 +28314,34 @@ void for_each_element(const Batch& batch, Use use) {
     use(*reinterpret_cast<const Element*>(first + index * batch.element_size), index);
 }
 
+/// Null: there is none.
+[[nodiscard]] inline const std::string* kept_name(message_type type, message_value message) noexcept {
+  if (type == message_type::unknown || message.registered == nullptr) return nullptr;
+  return with_message(type, message, [](std::string_view text) { return process_strings().add(text); });
+}
+
 inline heap_handle register_heap(domain_handle, const heap_description* heap) noexcept {
   if (heap == nullptr || heap->type != virtual_address || heap->range == nullptr || heap->range_size < sizeof(address_range))
     return nullptr;
-  return process_heaps().add(*heap->range);
+  return process_heaps().add({*heap->range, kept_name(heap->name_type, heap->name)});
 }
 inline void end_regions_of(domain_handle, heap_handle heap) noexcept {
-  const address_range range = process_heaps().range_of(heap);
+  const address_range range = process_heaps().at(heap).range;
   with_receiver([&](const region_receiver& receiver) { receiver.end_all(number_of(range.address), range.bytes); });
 }
 
 inline void register_regions(domain_handle, const regions_to_register* batch) noexcept {
   if (batch == nullptr || batch->type != virtual_address) return;
+  const std::string* const rest = process_heaps().at(batch->heap).name;
   for_each_element<address_range>(*batch, [&](const address_range& region, std::size_t index) {
     if (batch->handles != nullptr) batch->handles[index] = region.address;
-    with_receiver([&](const region_receiver& receiver) { receiver.begin(number_of(region.address), region.bytes); });
+    with_receiver([&](const region_receiver& receiver) { receiver.begin(number_of(region.address), region.bytes, rest); });
   });
 }
 inline void resize_regions(domain_handle, const regions_to_resize* batch) noexcept {
   if (batch == nullptr || batch->type != virtual_address) return;
   for_each_element<address_range>(*batch, [&](const address_range& region, std::size_t) {
-    with_receiver([&](const region_receiver& receiver) {
-      receiver.end(number_of(region.address));
-      receiver.begin(number_of(region.address), region.bytes);
-    });
+    with_receiver([&](const region_receiver& receiver) { receiver.resize(number_of(region.address), region.bytes); });
   });
 }
 inline void unregister_regions(domain_handle, const regions_to_unregister* batch) noexcept {
@@ -28109,11 +28351,10 @@ inline void unregister_regions(domain_handle, const regions_to_unregister* batch
   });
 }
 inline void name_regions(domain_handle, const regions_to_name* batch) noexcept {
-  if (batch == nullptr || process_region_receiver.load(std::memory_order_relaxed) == nullptr) return;
+  if (batch == nullptr) return;
   for_each_element<region_name>(*batch, [&](const region_name& named, std::size_t) {
-    with_message(named.name_type, named.name, [&](std::string_view name) {
-      event_sink{}.annotate(block_address{number_of(named.region)}, {.name = name});
-    });
+    with_receiver(
+        [&](const region_receiver& receiver) { receiver.name(number_of(named.region), kept_name(named.name_type, named.name)); });
   });
 }
 
@@ -28138,13 +28379,15 @@ inline int initialize_extension(extension_module* module) noexcept {
 
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #endif
 
 #if MEMPROF_ENABLED
-// NVTX's own variables, by other names, so that NVTX's headers can be included in the same file. A null address: the program has no
-// NVTX. NVTX reads them with the program's first call.
-extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_function memprof_nvtx_injection __asm__("InitializeInjectionNvtx2_fnptr");
+// NVTX's own variables, by other names, so that NVTX's headers can be included in the same file. A null address: the program has
+// no NVTX. NVTX reads them with the program's first call.
+extern "C"
+    [[gnu::weak]] memprof::detail::nvtx::initialize_function memprof_nvtx_injection __asm__("InitializeInjectionNvtx2_fnptr");
 extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_extension_function memprof_nvtx_extension_injection __asm__(
     "InitializeInjectionNvtxExtension_fnptr");
 #endif
@@ -28165,13 +28408,17 @@ inline bool inject() noexcept {
 /// As soon as the program starts, since NVTX asks once.
 inline const bool has_nvtx = inject();
 
-/// Why ranges may be missing; null: they are not.
-[[nodiscard]] inline const char* why_no_ranges() noexcept {
-  if (is_initialized.load(std::memory_order_relaxed) || !has_nvtx) return nullptr;
-  if (std::getenv("NVTX_INJECTION64_PATH") != nullptr)
-    return "NVTX_INJECTION64_PATH names another tool for them, such as Nsight Systems";
-  if (memprof_nvtx_injection != initialize) return "the program was linked with another tool for them";
-  return nullptr;
+/// Says, once, why ranges will be missing.
+inline void warn_of_other_tool() noexcept {
+  if (is_initialized.load(std::memory_order_relaxed) || !has_nvtx) return;
+  const bool is_in_environment = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
+  if (!is_in_environment && memprof_nvtx_injection == initialize) return;
+  static constinit std::atomic<bool> is_said{false};
+  if (is_said.exchange(true, std::memory_order_relaxed)) return;
+  const internal_guard hidden;
+  std::fprintf(stderr, "memprof: NVTX's ranges are not captured: %s\n",
+               is_in_environment ? "NVTX_INJECTION64_PATH names another tool for them, such as Nsight Systems"
+                                 : "the program was linked with another tool for them");
 }
 
 }  // namespace detail::nvtx
@@ -28182,28 +28429,25 @@ inline namespace enabled {
 /// `track_operation`; their names are the messages. A range by start and end is an operation of the thread that started it, and
 /// may end on any. Ranges that the program began before the capture are not in it.
 ///
-/// With `cuda_backend` in the same capture, what the program registers of its blocks by NVTX's memory extension (nvtxMemHeapRegister,
-/// nvtxMemRegionsRegister, Resize, Name, Unregister, nvtxMemHeapReset) divides these: each region is a block of its own while it is
-/// registered, with its name, and what is left is the "rest of the block". A change of the rest counts as a free and an
-/// allocation.
+/// With `cuda_backend` in the same capture, what the program registers of its blocks by NVTX's memory extension
+/// (nvtxMemHeapRegister, nvtxMemRegionsRegister, Resize, Name, Unregister, nvtxMemHeapReset) divides these: each region is a
+/// block of its own while it is registered, with its name, and what is left is the "rest of the block". A change of the rest
+/// counts as a free and an allocation.
 ///
 /// Include this header in a file of the program, not only of a library that is loaded while it runs: NVTX asks for its tool once,
-/// when the program calls it first. Where a profiler of NVIDIA's has them (NVTX_INJECTION64_PATH), the table of missing sources
-/// (`missing_source`) says so. Cost of a range: that of an operation, and a look-up of its name; outside a capture, some
-/// nanoseconds.
+/// when the program calls it first. Where a profiler of NVIDIA's has them (NVTX_INJECTION64_PATH), a line on stderr says so. Cost
+/// of a range: that of an operation, and a look-up of its name; outside a capture, some nanoseconds.
 class nvtx_backend {
  public:
   static constexpr std::string_view name = "nvtx";
 
   void attach(event_sink&, const capture_options&) noexcept {
+    detail::nvtx::warn_of_other_tool();
     detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
   }
   void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
 
-  void report_facts(event_sink& writer) const {
-    if (const char* const why = detail::nvtx::why_no_ranges())
-      writer.add_facts(to_table<missing_source>({{"NVTX's ranges", why}}));
-  }
+  void report_facts(event_sink&) const noexcept {}
 };
 
 }  // namespace enabled

@@ -18,14 +18,19 @@
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include <dlfcn.h>
+
+extern "C" CUdeviceptr take_workspace(std::size_t bytes);
+extern "C" unsigned long long take_chunk(std::size_t bytes);
 
 namespace memprof_tests::cuda_backend {
 
@@ -348,10 +353,34 @@ TEST_CASE("cuda backend: after a capture, CUPTI's callbacks are another tool's t
   capture.end();
   void* const cupti = ::dlopen("libcupti.so.13", RTLD_NOW | RTLD_NOLOAD);
   REQUIRE(cupti != nullptr);
-  auto* const subscribe = reinterpret_cast<int (*)(void**, void (*)(void*, int, unsigned, const void*), void*)>(
-      ::dlsym(cupti, "cuptiSubscribe"));
+  auto* const subscribe =
+      reinterpret_cast<int (*)(void**, void (*)(void*, int, unsigned, const void*), void*)>(::dlsym(cupti, "cuptiSubscribe"));
   void* handle = nullptr;
-  CHECK(subscribe(&handle, [](void*, int, unsigned, const void*) {}, nullptr) == success);
+  CHECK(subscribe(
+            &handle, [](void*, int, unsigned, const void*) {}, nullptr) == success);
+}
+
+TEST_CASE("cuda backend: what a library takes outside every operation is the library's") {
+  use_device();
+  auto capture = memprof::begin_capture<memprof::cuda_backend>();
+  REQUIRE(take_workspace(4 * mib) != 0);
+  {
+    auto scope = memprof::track_operation<"forward">();
+    REQUIRE(take_workspace(2 * mib) != 0);
+  }
+  REQUIRE(take_chunk(8 * mib) != 0);
+  (void)allocate(mib);  // the program's own
+  capture.end();
+  const memprof::profile profile = capture.profile();
+  const auto bytes_of = [&](std::string_view path) {
+    const memprof::operation_profile* const found = profile.find_operation(path);
+    return found == nullptr ? -1 : found->usage[0].total_delta;
+  };
+  CHECK(bytes_of("libmemprof_asking_library.so") == std::int64_t{12 * mib});
+  CHECK(bytes_of("forward") == std::int64_t{2 * mib});
+  CHECK(profile.operations.size() == 2);
+  CHECK(profile.space("cuda:0").cumulative_current == 15 * mib);
+  CHECK(profile.exact);
 }
 
 TEST_CASE("cuda backend: a tool whose name CUPTI does not know is another tool") {

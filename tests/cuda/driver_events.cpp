@@ -36,7 +36,8 @@ const memprof::stream_usage& row_of(const memprof::space_profile& space, std::st
 /// Names and bytes of the largest blocks at the peak.
 [[nodiscard]] std::vector<std::pair<std::string, std::int64_t>> largest_of(const memprof::profile& profile) {
   std::vector<std::pair<std::string, std::int64_t>> found;
-  for (const memprof::live_block& block : profile.space("cuda:0").live_at_peak.largest_blocks) found.emplace_back(block.name, block.bytes);
+  for (const memprof::live_block& block : profile.space("cuda:0").live_at_peak.largest_blocks)
+    found.emplace_back(block.name, block.bytes);
   return found;
 }
 
@@ -325,7 +326,7 @@ TEST_CASE("cuda: a pool's memory is where the pool was made for") {
   calls.free(pool, driver_call::pool_destroy, invalid_value);
   calls.alloc_from_pool(a + 12288, 4, pool, stream_1);
   calls.free(pool, driver_call::pool_destroy);
-  calls.alloc_from_pool(b, 7000, pool, stream_1);  // a new pool at the same place, which was not seen
+  calls.alloc_from_pool(b, 7000, pool, stream_1);                        // a new pool at the same place, which was not seen
   calls.get_pool(pool + 192, {2, 0}, 1, driver_call::get_default_pool);  // the host's own
   calls.alloc_from_pool(a + 16384, 5, pool + 192, stream_1);
   calls.get_pool(pool + 64, {1, 1}, 1);  // known already

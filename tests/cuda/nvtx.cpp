@@ -122,7 +122,8 @@ TEST_CASE("nvtx: ranges are operations, and what is allocated in them is theirs"
   capture.end();
   CHECK(nvtxRangePushA("after") == 0);
   const memprof::profile profile = capture.profile();
-  CHECK(paths_of(profile) == std::vector<std::string>{"step", "step/r\u00fcckw\u00e4rts \U0001F600", "step/update", "step/update/adam"});
+  CHECK(paths_of(profile) ==
+        std::vector<std::string>{"step", "step/r\u00fcckw\u00e4rts \U0001F600", "step/update", "step/update/adam"});
   CHECK(profile.find_operation("step/r\u00fcckw\u00e4rts \U0001F600")->usage[0].total_delta == 100);
   CHECK(profile.find_operation("step/update/adam")->usage[0].total_delta == 10);
   CHECK(profile.find_operation("step")->usage[0].total_delta == 110);
@@ -244,8 +245,9 @@ class arena {
     std::array<nvtxMemRegionHandle_t, Count> handles;
     for (std::size_t index = 0; index < Count; ++index)
       ranges[index] = {offsets_and_bytes[index].second, at(offsets_and_bytes[index].first)};
-    const nvtxMemRegionsRegisterBatch_t batch{NVTX_EXT_COMPATID_MEM, sizeof batch, NVTX_MEM_TYPE_VIRTUAL_ADDRESS, heap_, Count,
-                                              sizeof ranges[0], ranges.data(), handles.data()};
+    const nvtxMemRegionsRegisterBatch_t batch{
+        NVTX_EXT_COMPATID_MEM, sizeof batch,  NVTX_MEM_TYPE_VIRTUAL_ADDRESS, heap_, Count, sizeof ranges[0],
+        ranges.data(),         handles.data()};
     nvtxMemRegionsRegister(nullptr, &batch);
     for (std::size_t index = 0; index < Count; ++index) CHECK(handles[index] != nullptr);
   }
@@ -256,14 +258,14 @@ class arena {
   }
   void resize(std::size_t offset, std::size_t bytes) {
     const nvtxMemVirtualRangeDesc_t range{bytes, at(offset)};
-    const nvtxMemRegionsResizeBatch_t batch{NVTX_EXT_COMPATID_MEM, sizeof batch, NVTX_MEM_TYPE_VIRTUAL_ADDRESS, 1, sizeof range,
-                                            &range};
+    const nvtxMemRegionsResizeBatch_t batch{NVTX_EXT_COMPATID_MEM, sizeof batch, NVTX_MEM_TYPE_VIRTUAL_ADDRESS, 1,
+                                            sizeof range,          &range};
     nvtxMemRegionsResize(nullptr, &batch);
   }
   void give_back(std::size_t offset) {
     const nvtxMemRegionRef_t region{at(offset)};
     const nvtxMemRegionsUnregisterBatch_t batch{NVTX_EXT_COMPATID_MEM, sizeof batch, NVTX_MEM_REGION_REF_TYPE_POINTER, 1,
-                                                sizeof region, &region};
+                                                sizeof region,         &region};
     nvtxMemRegionsUnregister(nullptr, &batch);
   }
   void free() { REQUIRE(cuMemFree_v2(block_) == success); }
@@ -277,7 +279,8 @@ using named_bytes = std::vector<std::pair<std::string, std::int64_t>>;
 /// The largest blocks at the peak.
 [[nodiscard]] named_bytes blocks_of(const memprof::profile& profile) {
   named_bytes found;
-  for (const memprof::live_block& each : profile.space("cuda:0").live_at_peak.largest_blocks) found.emplace_back(each.name, each.bytes);
+  for (const memprof::live_block& each : profile.space("cuda:0").live_at_peak.largest_blocks)
+    found.emplace_back(each.name, each.bytes);
   return found;
 }
 
@@ -318,8 +321,14 @@ TEST_CASE("nvtx: regions outside a capture, and of memory that is not CUDA's, ch
   auto capture = memprof::begin_capture<memprof::cuda_backend, memprof::nvtx_backend>();
   early.take<1>({{{200, 100}}});
   const nvtxMemVirtualRangeDesc_t range{buffer.size(), buffer.data()};
-  const nvtxMemRegionsRegisterBatch_t batch{NVTX_EXT_COMPATID_MEM, sizeof batch, NVTX_MEM_TYPE_VIRTUAL_ADDRESS,
-                                            NVTX_MEM_HEAP_HANDLE_PROCESS_WIDE, 1, sizeof range, &range, nullptr};
+  const nvtxMemRegionsRegisterBatch_t batch{NVTX_EXT_COMPATID_MEM,
+                                            sizeof batch,
+                                            NVTX_MEM_TYPE_VIRTUAL_ADDRESS,
+                                            NVTX_MEM_HEAP_HANDLE_PROCESS_WIDE,
+                                            1,
+                                            sizeof range,
+                                            &range,
+                                            nullptr};
   nvtxMemRegionsRegister(nullptr, &batch);
   early.give_back(200);
   nvtxMemHeapReset(nullptr, NVTX_MEM_HEAP_HANDLE_PROCESS_WIDE);

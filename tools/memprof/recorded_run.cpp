@@ -83,6 +83,7 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
   if (options.infers_operations) ::setenv("RUN_BY_MEMPROF_INFER", "1", 1);
   if (options.records_uses) ::setenv("RUN_BY_MEMPROF_USES", "1", 1);
   if (options.records_cuda) ::setenv("CUDA_INJECTION64_PATH", library.c_str(), 1);
+  if (options.records_nvtx) ::setenv("NVTX_INJECTION64_PATH", library.c_str(), 1);
 }
 
 /// Copies a trace, except for what a file needs while it is written.

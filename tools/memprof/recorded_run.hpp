@@ -19,13 +19,14 @@ struct program_end {
 struct run_options {
   bool records_children = false;
   bool records_cuda = false;
+  bool records_nvtx = false;
   bool records_uses = false;
   bool infers_operations = false;
   std::string stacks = {};  ///< of which blocks: "sampled", "all"; empty: none
 };
 
 /// Runs a program with the preload library, which writes the traces of its process, or of those of its children as well, into a
-/// folder; without a library, the program does so itself. Where CUDA is recorded, its driver loads the library, too. Passes on
+/// folder; without a library, the program does so itself. Where CUDA or NVTX is recorded, it loads the library, too. Passes on
 /// signals that are sent to this process. Throws `memprof::error` if no process can be made.
 [[nodiscard]] program_end run_recorded(const std::filesystem::path& program, const std::vector<std::string>& arguments,
                                        const std::filesystem::path& library, const std::filesystem::path& folder,

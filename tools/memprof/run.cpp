@@ -184,13 +184,24 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   return "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space";
 }
 
-/// Why CUDA's driver cannot be made to load the library; empty if it can.
-[[nodiscard]] std::string obstacle_to_record_cuda() {
-  if (records_itself()) return "--cuda is for programs; the Python package records a script's tensors, those on CUDA, too";
-  const char* const other = std::getenv("CUDA_INJECTION64_PATH");
+/// That a variable already names a library which `has` something; empty if it does not.
+[[nodiscard]] std::string other_injection(const std::string& variable, const std::string& has) {
+  const char* const other = std::getenv(variable.c_str());
   if (other == nullptr || *other == '\0') return {};
-  return "CUDA_INJECTION64_PATH is set to '" + std::string{other} +
-         "', which has CUPTI's callbacks; unset it, or leave out --cuda";
+  return variable + " is set to '" + other + "', which has " + has;
+}
+
+/// Why CUDA's driver, or NVTX, cannot be made to load the library; empty if they can, or need not.
+[[nodiscard]] std::string obstacle_to_injection(const run_options& options) {
+  if (options.records_cuda && records_itself())
+    return "--cuda is for programs; the Python package records a script's tensors, those on CUDA, too";
+  if (options.records_nvtx && records_itself())
+    return "--nvtx is for programs; the Python package records a script's modules and record_function scopes";
+  if (options.records_cuda) {
+    std::string why = other_injection("CUDA_INJECTION64_PATH", "CUPTI's callbacks; unset it, or leave out --cuda");
+    if (!why.empty()) return why;
+  }
+  return options.records_nvtx ? other_injection("NVTX_INJECTION64_PATH", "NVTX's ranges; unset it, or leave out --nvtx") : "";
 }
 
 int run(const run_arguments& arguments) {
@@ -207,9 +218,7 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
-  if (arguments.recorded.records_cuda) {
-    if (const std::string why = obstacle_to_record_cuda(); !why.empty()) return refuse(name, why, cannot_record);
-  }
+  if (const std::string why = obstacle_to_injection(arguments.recorded); !why.empty()) return refuse(name, why, cannot_record);
   try {
     require_output(arguments.trace, trace_file_kind);
     require_output(arguments.profile, profile_file_kind);
@@ -253,6 +262,7 @@ void add_run(CLI::App& program, int& status) {
                    "record the processes that it starts as well; their traces have the process in their names");
   command.add_flag("--cuda", arguments->recorded.records_cuda,
                    "record what the program takes from CUDA as well, by CUPTI's callbacks");
+  command.add_flag("--nvtx", arguments->recorded.records_nvtx, "count the program's NVTX ranges as operations");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
   command.callback([arguments, &status] {
     const std::string& stacks = arguments->recorded.stacks;

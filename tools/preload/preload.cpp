@@ -9,12 +9,17 @@
 //   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
 //   CUDA_INJECTION64_PATH    if it is this library, what the program takes from CUDA is recorded, too: the driver calls
 //                            `InitializeInjection` when the program initialises it
+//   NVTX_INJECTION64_PATH    the same for NVTX's ranges, with `InitializeInjectionNvtx2`
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
 #include "next_heap.hpp"
 #include "start.hpp"
 
 #include <memprof/backend/cuda.hpp>
 #include <memprof/backend/malloc_family.hpp>
+#include <memprof/backend/nvtx/nvtx_injection.hpp>
+#include <memprof/backend/nvtx/nvtx_interface.hpp>
+#include <memprof/backend/nvtx/nvtx_memory.hpp>
+#include <memprof/backend/nvtx/nvtx_ranges.hpp>
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/record/capture.hpp>
@@ -24,6 +29,7 @@
 #include <memprof/record/session_files.hpp>
 #include <memprof/trace/fact_table.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -55,19 +61,22 @@ constinit char own_place = 0;
 }
 
 constexpr char cuda_variable[] = "CUDA_INJECTION64_PATH";
+constexpr char nvtx_variable[] = "NVTX_INJECTION64_PATH";
 
-/// Whether CUDA's driver is to load this library.
-[[nodiscard]] bool is_for_cuda() noexcept {
-  const char* const injected = std::getenv(cuda_variable);
+/// Whether CUDA's driver, or NVTX, is to load this library.
+[[nodiscard]] bool is_named_by(const char* variable) noexcept {
+  const char* const injected = std::getenv(variable);
   return injected != nullptr && std::strcmp(injected, own_path()) == 0;
 }
 
 /// Removes this library from LD_PRELOAD, in place and without `malloc`, so that programs which this one starts do not get it, and
-/// from the variable of CUDA's driver.
+/// from the variables of CUDA's driver and NVTX.
 void leave_environment() noexcept {
   const char* const path = own_path();
   const std::size_t length = std::strlen(path);
-  if (is_for_cuda()) ::unsetenv(cuda_variable);
+  for (const char* const variable : {cuda_variable, nvtx_variable}) {
+    if (is_named_by(variable)) ::unsetenv(variable);
+  }
   for (char** each = environ; length != 0 && each != nullptr && *each != nullptr; ++each) {
     if (std::strncmp(*each, "LD_PRELOAD=", 11) != 0) continue;
     char* const found = std::strstr(*each, path);
@@ -116,6 +125,7 @@ void begin() noexcept {
     options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
+    if (is_named_by(nvtx_variable)) memprof::detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
     if (!is_called()) report_missing("malloc", "the program has a malloc of its own, linked into it");
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
@@ -157,7 +167,7 @@ constinit bool is_finishing = false;  ///< every library's destructors have run
 void finish(void*) noexcept {
   is_finishing = true;
   if (memprof::detail::active_capture() == 0) return;
-  if (is_for_cuda() && !has_cuda) {
+  if (is_named_by(cuda_variable) && !has_cuda) {
     const memprof::detail::recording_suppressor hidden;
     try {
       report_missing("CUDA", "the program did not initialise it");
@@ -200,6 +210,16 @@ extern "C" void* __wrap_dlopen(const char* path, int mode) noexcept {  // NOLINT
 extern "C" [[gnu::visibility("default")]] int InitializeInjection() {  // NOLINT(readability-identifier-naming)
   memprof_preload::begin_cuda();
   return 1;
+}
+
+// Called by NVTX in the library that NVTX_INJECTION64_PATH names, once in each module that has NVTX's functions.
+extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtx2(  // NOLINT(readability-identifier-naming)
+    memprof::detail::nvtx::get_export_table tables) {
+  return memprof::detail::nvtx::initialize(tables);
+}
+extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtxExtension(  // NOLINT(readability-identifier-naming)
+    memprof::detail::nvtx::extension_module* module) {
+  return memprof::detail::nvtx::initialize_extension(module);
 }
 
 // The compiler must not see through these: see <memprof/backend/new_delete.hpp>.

@@ -16,6 +16,7 @@
 #include <string_view>
 
 #if MEMPROF_ENABLED
+#include <memprof/backend/cuda/calling_library.hpp>
 #include <memprof/backend/cuda/cupti_library.hpp>
 #include <memprof/backend/cuda/device_readings.hpp>
 #include <memprof/backend/cuda/driver_events.hpp>
@@ -44,6 +45,7 @@ namespace detail::cuda {
 struct listener {
   cupti_library library;
   driver_events events;
+  calling_library asking;
   device_readings readings;
   std::atomic<bool> is_recording{false};
 };
@@ -83,7 +85,9 @@ inline constexpr nvtx::region_receiver regions_of_blocks{
 [[nodiscard]] inline std::string begin_listening() {
   listener& self = process_listener();
   self.events.clear({[](void* context, std::uint32_t* device) { return process_listener().library.device_of(context, device); },
-                     [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); }});
+                     [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); },
+                     [](std::size_t bytes) { return process_listener().asking.find(bytes); }});
+  self.asking.prepare();
   self.is_recording.store(true, std::memory_order_relaxed);
   std::string why_not = self.library.subscribe(receive, &self);
   if (!why_not.empty()) return why_not;
@@ -131,6 +135,9 @@ inline namespace enabled {
 /// (`missing_source`). Not seen: what the driver takes for itself (contexts, modules, local memory), memory of graphs'
 /// allocation nodes, and what other processes share.
 ///
+/// A block that a library asks for outside every operation is that library's: an operation of its file's name, "libcublas.so.13".
+/// A library that is linked statically is the program itself. Where libunwind is not installed, only for blocks from 64 KiB on.
+///
 /// Blocks from before the capture are not in it, and freeing them counts as an unmatched free. Attach at a quiet point, when no
 /// other thread calls CUDA. Cost: a callback at the begin and end of each of these calls, and an event.
 class cuda_backend {
@@ -154,8 +161,8 @@ class cuda_backend {
 
 /// Says, in its scope, how the program divides the next block that this thread gets from CUDA, such as a buffer for all
 /// activations: its `parts`, in the order of their offsets, and what lies between them are recorded as a block each, until the
-/// block is freed (`event_sink::allocate_parts`). They are on no stream, and not pending when the block is freed on one. The parts
-/// must outlive the scope. Not for memory of `cuMemCreate`.
+/// block is freed (`event_sink::allocate_parts`). They are on no stream, and not pending when the block is freed on one. The
+/// parts must outlive the scope. Not for memory of `cuMemCreate`.
 ///
 /// @code
 /// const memprof::block_part parts[] = {{0, bytes_of_encoded, {.name = "encoded", .category = memprof::category::activation}}};

@@ -23,9 +23,10 @@
 #endif
 
 #if MEMPROF_ENABLED
-// NVTX's own variables, by other names, so that NVTX's headers can be included in the same file. A null address: the program has no
-// NVTX. NVTX reads them with the program's first call.
-extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_function memprof_nvtx_injection __asm__("InitializeInjectionNvtx2_fnptr");
+// NVTX's own variables, by other names, so that NVTX's headers can be included in the same file. A null address: the program has
+// no NVTX. NVTX reads them with the program's first call.
+extern "C"
+    [[gnu::weak]] memprof::detail::nvtx::initialize_function memprof_nvtx_injection __asm__("InitializeInjectionNvtx2_fnptr");
 extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_extension_function memprof_nvtx_extension_injection __asm__(
     "InitializeInjectionNvtxExtension_fnptr");
 #endif
@@ -67,14 +68,14 @@ inline namespace enabled {
 /// `track_operation`; their names are the messages. A range by start and end is an operation of the thread that started it, and
 /// may end on any. Ranges that the program began before the capture are not in it.
 ///
-/// With `cuda_backend` in the same capture, what the program registers of its blocks by NVTX's memory extension (nvtxMemHeapRegister,
-/// nvtxMemRegionsRegister, Resize, Name, Unregister, nvtxMemHeapReset) divides these: each region is a block of its own while it is
-/// registered, with its name, and what is left is the "rest of the block". A change of the rest counts as a free and an
-/// allocation.
+/// With `cuda_backend` in the same capture, what the program registers of its blocks by NVTX's memory extension
+/// (nvtxMemHeapRegister, nvtxMemRegionsRegister, Resize, Name, Unregister, nvtxMemHeapReset) divides these: each region is a
+/// block of its own while it is registered, with its name, and what is left is the "rest of the block". A change of the rest
+/// counts as a free and an allocation.
 ///
 /// Include this header in a file of the program, not only of a library that is loaded while it runs: NVTX asks for its tool once,
-/// when the program calls it first. Where a profiler of NVIDIA's has them (NVTX_INJECTION64_PATH), a line on stderr says so. Cost of a range: that of an operation, and a look-up of its name; outside a capture, some
-/// nanoseconds.
+/// when the program calls it first. Where a profiler of NVIDIA's has them (NVTX_INJECTION64_PATH), a line on stderr says so. Cost
+/// of a range: that of an operation, and a look-up of its name; outside a capture, some nanoseconds.
 class nvtx_backend {
  public:
   static constexpr std::string_view name = "nvtx";

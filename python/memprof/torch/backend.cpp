@@ -113,10 +113,9 @@ void use_allocator(const memprof_torch_allocator* model) {
   memprof::detail::fake_cuda_device.set_allocator(&used);
 }
 
-constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simulating_thread.real_scopes; },
-                                              [] { --memprof::detail::this_simulating_thread.real_scopes; },
-                                              [] { memprof::detail::join_simulation(); },
-                                              [] { memprof::detail::execute_in_this_process(); }, use_allocator};
+constexpr memprof_torch_simulation simulation{
+    [] { ++memprof::detail::this_simulating_thread.real_scopes; }, [] { --memprof::detail::this_simulating_thread.real_scopes; },
+    [] { memprof::detail::join_simulation(); }, [] { memprof::detail::execute_in_this_process(); }, use_allocator};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else
 constexpr const memprof_torch_simulation* simulation_calls = nullptr;

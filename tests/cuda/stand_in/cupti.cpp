@@ -1,6 +1,6 @@
-// Stands in for libcupti.so over the stand-in for the driver. With STAND_IN_CUPTI_HOLDER, a tool of that name has its callbacks; with
-// STAND_IN_CUPTI_SHARES it shares them, as CUPTI 13.2 and later can. With STAND_IN_CUPTI_REFUSES, subscriptions fail with that number,
-// and with STAND_IN_CUPTI_SILENT no call is reported.
+// Stands in for libcupti.so over the stand-in for the driver. With STAND_IN_CUPTI_HOLDER, a tool of that name has its callbacks;
+// with STAND_IN_CUPTI_SHARES it shares them, as CUPTI 13.2 and later can. With STAND_IN_CUPTI_REFUSES, subscriptions fail with
+// that number, and with STAND_IN_CUPTI_SILENT no call is reported.
 #include "driver.hpp"
 
 #include <cstddef>

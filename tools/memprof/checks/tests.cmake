@@ -49,6 +49,18 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=" AND Python3_Interpreter_FOUND)
   run_add_cuda_check("without --cuda, none of it is" FAIL_REGULAR_EXPRESSION "cuda:0|CUDA" "${cupti}")
   run_add_cuda_check("--cuda is refused where another tool is injected" PASS_REGULAR_EXPRESSION
     "cannot be recorded: CUDA_INJECTION64_PATH is set to 'other.so'" "CUDA_INJECTION64_PATH=other.so" --cuda)
+  run_add_cuda_check("--nvtx is refused where another tool is injected" PASS_REGULAR_EXPRESSION
+    "cannot be recorded: NVTX_INJECTION64_PATH is set to 'other.so'" "NVTX_INJECTION64_PATH=other.so" --nvtx)
+  if(memprof_nvtx_include_directory)
+    target_include_directories(memprof_run_cuda_subject SYSTEM PRIVATE ${memprof_nvtx_include_directory})
+    target_compile_definitions(memprof_run_cuda_subject PRIVATE WITH_NVTX=1)
+    run_add_cuda_check("with --nvtx, its ranges are operations" PASS_REGULAR_EXPRESSION
+      "12\\.0 MiB .12,582,912 B. of cuda:0 at [^\n]* operation *\n? *train/step.*8\\.00 MiB +66\\.7 % +1 block +train\n" "${cupti}"
+      --cuda --nvtx)
+    run_add_cuda_check("without --nvtx, they are nothing" FAIL_REGULAR_EXPRESSION "train/step" "${cupti}" --cuda)
+  else()
+    message(STATUS "skipped: run: with --nvtx, because NVTX was not found (CUDAToolkit_ROOT says where)")
+  endif()
 endif()
 
 analyze_add_check("the document's numbers come out" tables)

@@ -18,10 +18,11 @@
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// What CUPTI says of a context: `cuptiGetDeviceId` and `cuptiGetContextId`.
+/// What CUPTI says of a context: `cuptiGetDeviceId` and `cuptiGetContextId`; and who calls.
 struct context_queries {
   int (*device)(void* context, std::uint32_t* device) = nullptr;
   int (*number)(void* context, std::uint32_t* number) = nullptr;
+  label (*asking_library)(std::size_t bytes) = nullptr;  ///< on this thread; 0: none
 };
 
 /// Reads the arguments of the driver's calls. Every call may be made on any thread; none calls CUDA.
@@ -65,6 +66,10 @@ class driver_events {
     return context != nullptr && queries_.number != nullptr && queries_.number(context, &found) == success;
   }
 
+  [[nodiscard]] label asking_library(std::size_t bytes) const noexcept {
+    return queries_.asking_library == nullptr ? label{0} : queries_.asking_library(bytes);
+  }
+
   /// The device of the thread's current context, asked once for each context.
   [[nodiscard]] std::uint32_t device_of(const callback_data& call) noexcept {
     if (call.context == nullptr || queries_.device == nullptr) return 0;
@@ -78,7 +83,7 @@ class driver_events {
   }
 
   [[nodiscard]] place here(const callback_data& call, memory_kind kind = memory_kind::device) noexcept {
-    return {kind, device_of(call), call.context_number, false, 0, 0};
+    return {kind, device_of(call), call.context_number, false, 0, 0, 0};
   }
 
   [[nodiscard]] static number stream_of(number stream, bool is_per_thread) noexcept {
@@ -89,7 +94,7 @@ class driver_events {
   [[nodiscard]] place on_stream(const callback_data& call, number stream, number pool, bool is_per_thread) noexcept {
     place at = here(call);
     const known_pool of = pools_.find(pool, {pool, at.kind, at.device});
-    return {of.kind, of.device, at.context, true, stream_of(stream, is_per_thread), pool};
+    return {of.kind, of.device, at.context, true, stream_of(stream, is_per_thread), pool, 0};
   }
 
   void on_call(driver_call id, const callback_data& call) noexcept {
@@ -165,7 +170,9 @@ class driver_events {
     switch (id) {
       case driver_call::create: {
         const auto arguments = read<create_parameters>(call.parameters);
-        return blocks_.created(place_of(arguments, call), number_at(arguments.handle), arguments.bytes);
+        place at = place_of(arguments, call);
+        at.asked_by = asking_library(arguments.bytes);
+        return blocks_.created(at, number_at(arguments.handle), arguments.bytes);
       }
       case driver_call::retain_handle: return blocks_.retained(number_at(read<retain_parameters>(call.parameters).handle));
       case driver_call::map: {
@@ -186,8 +193,10 @@ class driver_events {
       }
       default: break;
     }
-    const request asked = request_of(id, call);
-    if (asked.bytes != 0) blocks_.allocated(asked.at, number_at(asked.address), asked.bytes);
+    request asked = request_of(id, call);
+    if (asked.bytes == 0) return;
+    asked.at.asked_by = asking_library(asked.bytes);
+    blocks_.allocated(asked.at, number_at(asked.address), asked.bytes);
   }
 
   void on_out_of_memory(driver_call id, const callback_data& call) noexcept {

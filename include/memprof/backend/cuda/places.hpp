@@ -4,6 +4,7 @@
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/stream_and_pool.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <array>
 #include <charconv>
@@ -28,6 +29,7 @@ struct place {
   bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
   std::uint64_t stream = 0;
   std::uint64_t pool = 0;
+  label asked_by = 0;  ///< the library that allocates outside every operation; 0: none
 };
 
 /// What is recorded of a space.

@@ -5,6 +5,7 @@
 #include <memprof/backend/cuda/divided_blocks.hpp>
 #include <memprof/backend/cuda/pending_frees.hpp>
 #include <memprof/backend/cuda/places.hpp>
+#include <memprof/backend/live_bytes_listener.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/page_array.hpp>
@@ -14,6 +15,7 @@
 #include <memprof/record/stream_and_pool.hpp>
 #include <memprof/trace/annotation.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/open_operation.hpp>
 
 #include <algorithm>
 #include <array>
@@ -34,6 +36,23 @@ struct parts_of_block {
   std::size_t count = 0;
 };
 inline constinit thread_local parts_of_block parts_of_next_block{};
+
+/// An operation around one event, of the library that allocates; 0: none.
+class [[nodiscard]] owning_operation {
+ public:
+  explicit owning_operation(label library) noexcept : capture_(library == 0 ? 0 : event_sink{}.capture()) {
+    if (capture_ != 0 && event_sink{}.is_thread_recordable()) operation_ = event_sink{}.begin_operation(library, {});
+  }
+  owning_operation(const owning_operation&) = delete;
+  owning_operation& operator=(const owning_operation&) = delete;
+  ~owning_operation() {
+    if (operation_.number != 0) event_sink{}.end_operation(operation_, capture_);
+  }
+
+ private:
+  std::uint32_t capture_;
+  open_operation operation_{};
+};
 
 /// What a `tracker` knows in a capture.
 struct tracked {
@@ -64,6 +83,7 @@ class tracker {
     if (address == 0 || bytes == 0) return;
     const lock_guard guard{lock_};
     end_pending_at(address, bytes);
+    const owning_operation owner{at.asked_by};
     add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)}, std::exchange(parts_of_next_block, {}));
   }
 
@@ -101,6 +121,7 @@ class tracker {
     const lock_guard guard{lock_};
     const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
     if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
+    const owning_operation owner{at.asked_by};
     begin(made);
   }
   void retained(std::uint64_t handle) noexcept {
@@ -176,8 +197,8 @@ class tracker {
     end_pending_where([&](const pending_free& freed) { return freed.context == context; });
   }
 
-  /// From now on, until `part_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own; the
-  /// rest of the block has the name `rest`, if not null. A part outside the blocks, or over another one, does not count.
+  /// From now on, until `part_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own;
+  /// the rest of the block has the name `rest`, if not null. A part outside the blocks, or over another one, does not count.
   void part_begins(std::uint64_t address, std::uint64_t bytes, const annotation& description, const std::string* rest) noexcept {
     const lock_guard guard{lock_};
     try {
@@ -245,6 +266,7 @@ class tracker {
   void count(space_id space, std::int64_t change, bool is_on_stream) noexcept {
     recorded_bytes& sum = known_->recorded[space.value];
     sum.live += change;
+    tell_live_bytes(space, change);
     if (is_on_stream) sum.on_streams += change;
   }
 
@@ -269,9 +291,8 @@ class tracker {
     count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
     if (freed.is_divided) known_->divided.forget(freed.address, freed.bytes);
     if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
-    const bool is_pending =
-        at.is_on_stream &&
-        known_->pending.add({freed.address, freed.bytes, pending_stream(at.stream), freed.context, freed.space});
+    const bool is_pending = at.is_on_stream && known_->pending.add({freed.address, freed.bytes, pending_stream(at.stream),
+                                                                    freed.context, freed.space});
     if (is_pending) {
       recorded_bytes& sum = known_->recorded[freed.space.value];
       sum.pending += signed_of(freed.bytes);

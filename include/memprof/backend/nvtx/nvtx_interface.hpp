@@ -68,7 +68,8 @@ inline constexpr unsigned domain_register_wide = 11;
 inline constexpr unsigned domain_create_ascii = 12;
 inline constexpr unsigned domain_create_wide = 13;
 
-/// NvtxInitializeInjectionNvtxFunc_t: NVTX calls it once, with the first call of the program. Returns 1 if the tool takes the calls.
+/// NvtxInitializeInjectionNvtxFunc_t: NVTX calls it once, with the first call of the program. Returns 1 if the tool takes the
+/// calls.
 using initialize_function = int (*)(get_export_table);
 
 // --- extensions: nvToolsExtMem.h, version 1.2 ---

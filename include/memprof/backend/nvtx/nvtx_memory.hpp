@@ -109,9 +109,8 @@ inline void unregister_regions(domain_handle, const regions_to_unregister* batch
 inline void name_regions(domain_handle, const regions_to_name* batch) noexcept {
   if (batch == nullptr) return;
   for_each_element<region_name>(*batch, [&](const region_name& named, std::size_t) {
-    with_receiver([&](const region_receiver& receiver) {
-      receiver.name(number_of(named.region), kept_name(named.name_type, named.name));
-    });
+    with_receiver(
+        [&](const region_receiver& receiver) { receiver.name(number_of(named.region), kept_name(named.name_type, named.name)); });
   });
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/live_bytes_listener.hpp>
 #include <memprof/backend/torch/capture/cuda_streams.hpp>
 #include <memprof/backend/torch/capture/operator_memory.hpp>
 #include <memprof/backend/torch/capture/tensor_events.hpp>
@@ -45,6 +46,7 @@ class cuda_trace {
       if (device == nullptr) continue;
       const stream_and_pool where = name_cuda_stream(number_of(segment.stream), pool_of_segment<Entry>(segment));
       event_sink{}.reserve(device->space, address_of(segment.address), static_cast<std::size_t>(segment.total_size), where);
+      tell_live_bytes(device->space, static_cast<std::int64_t>(requested_in(segment)));
     }
   }
 
@@ -70,6 +72,15 @@ class cuda_trace {
   }
 
  private:
+  /// What the program has in a segment; 0 where the version of PyTorch does not say.
+  template <class Segment>
+  [[nodiscard]] static std::size_t requested_in(const Segment& segment) noexcept {
+    if constexpr (requires { segment.requested_size; })
+      return static_cast<std::size_t>(segment.requested_size);
+    else
+      return 0;
+  }
+
   struct named_device {
     memory_space space;
     cuda_stream_names streams;
@@ -105,6 +116,7 @@ class cuda_trace {
     torch_thread* const self = this_torch_thread();
     const optional_category category = self == nullptr ? optional_category{} : category_in_graph(*self, address);
     event_sink{}.allocate_on_stream(device.space, address, bytes, where, category);
+    tell_live_bytes(device.space, static_cast<std::int64_t>(bytes));
     if (self == nullptr) return;
     remember_new_block(*self, address);
     count_on_device(*self, static_cast<std::int64_t>(bytes));
@@ -118,6 +130,7 @@ class cuda_trace {
       forget_new_block(*self, address);
     }
     event_sink{}.request_deallocation(device.space, address, where, bytes);
+    tell_live_bytes(device.space, -static_cast<std::int64_t>(bytes));
     if (self != nullptr) count_on_device(*self, -static_cast<std::int64_t>(bytes));
   }
 

@@ -56,8 +56,8 @@ inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchK
   simulate(call, keys);
 }
 
-/// The kernel of the CUDA key in a libtorch without CUDA: called if a thread that is not simulated yet creates a tensor on the fake
-/// device.
+/// The kernel of the CUDA key in a libtorch without CUDA: called if a thread that is not simulated yet creates a tensor on the
+/// fake device.
 inline void dispatch_to_fake_cuda(const c10::OperatorHandle& called, c10::DispatchKeySet, torch::jit::Stack* stack) {
   check_fake_device();
   const bool joins = !runs_for_real() && is_cuda_faked.load(std::memory_order_relaxed) && !is_worker_of_kernel() &&
