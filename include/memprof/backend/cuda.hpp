@@ -87,9 +87,13 @@ inline constexpr nvtx::region_receiver regions_of_blocks{
   self.events.clear({[](void* context, std::uint32_t* device) { return process_listener().library.device_of(context, device); },
                      [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); },
                      [](std::size_t bytes) { return process_listener().asking.find(bytes); }});
-  self.asking.prepare();
   self.is_recording.store(true, std::memory_order_relaxed);
-  std::string why_not = self.library.subscribe(receive, &self);
+  std::string why_not;
+  {
+    const internal_guard hidden;  // what CUPTI allocates meanwhile, it frees at any time
+    self.asking.prepare();
+    why_not = self.library.subscribe(receive, &self);
+  }
   if (!why_not.empty()) return why_not;
   driver_questions driver;
   driver.find(self.library);

@@ -45,7 +45,8 @@ if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=" AND Python3_Interpreter_FOUND)
   endfunction()
   set(cupti "LD_LIBRARY_PATH=$<TARGET_FILE_DIR:memprof_stand_in_cupti_13>")
   run_add_cuda_check("with --cuda, what a program takes from CUDA is recorded" PASS_REGULAR_EXPRESSION
-    "trained.*12\\.0 MiB .12,582,912 B. of cuda:0.*Device +cuda:0 96\\.0 MiB used of 1\\.00 GiB" "${cupti}" --cuda)
+    "trained.*12\\.0 MiB .12,582,912 B. of cuda:0.*Device +cuda:0 96\\.0 MiB used of 1\\.00 GiB.*exact: no event lost or unmatched"
+    "${cupti}" --cuda)
   run_add_cuda_check("without --cuda, none of it is" FAIL_REGULAR_EXPRESSION "cuda:0|CUDA" "${cupti}")
   run_add_cuda_check("--cuda is refused where another tool is injected" PASS_REGULAR_EXPRESSION
     "cannot be recorded: CUDA_INJECTION64_PATH is set to 'other.so'" "CUDA_INJECTION64_PATH=other.so" --cuda)

@@ -30,11 +30,7 @@ class calling_library {
     if (abi_1::this_thread.innermost_scope != 0) return 0;
     if (bytes < worth_a_slow_walk && std::string_view{walker_.way()} != "libunwind") return 0;
     void* frames[most_frames];
-    int count = 0;
-    {
-      const recording_suppressor hidden;  // a walk may allocate
-      count = walker_.walk(frames, most_frames);
-    }
+    const int count = walk(frames, most_frames);
     bool is_outside = false;  // of the callback and what called it
     for (int index = 0; index < count; ++index) {
       const loaded_module module = find_module_of(reinterpret_cast<std::uintptr_t>(frames[index]) - 1);
@@ -48,6 +44,18 @@ class calling_library {
   }
 
  private:
+  /// A thread's first walk allocates what the walking library keeps until the thread ends.
+  [[nodiscard]] int walk(void** frames, int room) const noexcept {
+    static constinit thread_local bool has_walked = false;
+    if (has_walked) [[likely]] {
+      const recording_suppressor hidden;
+      return walker_.walk(frames, room);
+    }
+    const internal_guard hidden;
+    has_walked = true;
+    return walker_.walk(frames, room);
+  }
+
   /// Without its folder; empty for the executable.
   [[nodiscard]] static std::string_view file_of(const loaded_module& module) noexcept {
     const std::string_view path = module.path == nullptr ? std::string_view{} : module.path;
