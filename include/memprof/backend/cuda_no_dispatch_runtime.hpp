@@ -278,12 +278,12 @@ MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamAddCallback,
                                    (void* stream, void (*callback)(void*, int, void*), void* user, unsigned),
                                    called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
                                      callback(stream, 0, user);
-                                     return runtime_result::success;
+                                     return runtime_result::done;
                                    }))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchHostFunc, (void* stream, void (*function)(void*), void* user),
                                    called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
                                      function(user);
-                                     return runtime_result::success;
+                                     return runtime_result::done;
                                    }))
 MEMPROF_DETAIL_CUDA_CALL(cudaEventCreate, (void** event), make_event(event))
 MEMPROF_DETAIL_CUDA_CALL(cudaEventCreateWithFlags, (void** event, unsigned), make_event(event))

@@ -13,7 +13,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 /// `cudaError_t`, of the errors that the replacement reports.
 enum class runtime_result : int {
-  success = 0,
+  done = 0,
   invalid_value = 1,
   memory_allocation = 2,
   invalid_configuration = 9,
@@ -30,7 +30,7 @@ struct runtime_result_text {
   const char* text;
 };
 inline constexpr runtime_result_text runtime_result_texts[] = {
-    {runtime_result::success, "cudaSuccess", "no error"},
+    {runtime_result::done, "cudaSuccess", "no error"},
     {runtime_result::invalid_value, "cudaErrorInvalidValue", "invalid argument"},
     {runtime_result::memory_allocation, "cudaErrorMemoryAllocation", "out of memory"},
     {runtime_result::invalid_configuration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
@@ -39,7 +39,7 @@ inline constexpr runtime_result_text runtime_result_texts[] = {
     {runtime_result::invalid_device, "cudaErrorInvalidDevice", "invalid device ordinal"},
     {runtime_result::invalid_resource_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
 };
-inline constexpr runtime_result_text unknown_result_text{runtime_result::success, "unrecognized error code",
+inline constexpr runtime_result_text unknown_result_text{runtime_result::done, "unrecognized error code",
                                                          "unrecognized error code"};
 
 [[nodiscard]] constexpr const runtime_result_text& text_of(int result) noexcept {

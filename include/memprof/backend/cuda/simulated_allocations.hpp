@@ -40,7 +40,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called([&](simulated_runtime& runtime) {
     if (address == nullptr || (bytes == 0 && kind == memory_kind::managed)) return runtime_result::invalid_value;
     *address = nullptr;
-    if (bytes == 0) return runtime_result::success;
+    if (bytes == 0) return runtime_result::done;
     return allocate_here(runtime, kind, {.bytes = bytes, .freed_by = freed_by}, address);
   });
 }
@@ -53,7 +53,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
     constexpr std::size_t alignment = 512;
     *pitch = width > std::numeric_limits<std::size_t>::max() - alignment ? width : (width + alignment - 1) & ~(alignment - 1);
     const std::size_t bytes = product(*pitch, rows);
-    if (bytes == 0) return runtime_result::success;
+    if (bytes == 0) return runtime_result::done;
     return allocate_here(runtime, memory_kind::device, {.bytes = bytes}, address);
   });
 }
@@ -91,7 +91,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream& on) {
     if (address == nullptr) return runtime_result::invalid_value;
     *address = nullptr;
-    if (bytes == 0) return runtime_result::success;
+    if (bytes == 0) return runtime_result::done;
     const std::uint64_t serving = pool == 0 ? runtime.memory.current_pool(on.device) : pool;
     place at{memory_kind::device, on.device, simulated_memory::context_of(on.device), true, on.handle, pool};
     const bool is_known = runtime.memory.with_pool(serving, [&](const simulated_pool& from) {
@@ -106,9 +106,9 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 /// What was made in a capture may be freed after its end, too.
 [[nodiscard]] inline int release(freeing_call call, const void* address) noexcept {
   simulated_runtime& runtime = process_runtime();
-  const runtime_result result = address == nullptr ? runtime_result::success
+  const runtime_result result = address == nullptr ? runtime_result::done
                                                    : runtime.memory.free({}, call, number_of(address));
-  const bool is_there = runtime.has_devices() || (address != nullptr && result == runtime_result::success);
+  const bool is_there = runtime.has_devices() || (address != nullptr && result == runtime_result::done);
   return ended(is_there ? result : runtime_result::no_device);
 }
 [[nodiscard]] inline int release_on_stream(const void* address, const void* stream, std::uint64_t unnamed) noexcept {
@@ -127,21 +127,21 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
     if (pool == nullptr) return runtime_result::invalid_value;
     const bool is_made = runtime.memory.with_own_pool(known, [&](const simulated_pool& own) { *pool = handle_of(own.handle); });
-    return is_made ? runtime_result::success : runtime_result::memory_allocation;
+    return is_made ? runtime_result::done : runtime_result::memory_allocation;
   });
 }
 [[nodiscard]] inline int current_pool(void** pool, int device) noexcept {
   return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
     if (pool == nullptr) return runtime_result::invalid_value;
     *pool = handle_of(runtime.memory.current_pool(known));
-    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::success;
+    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::done;
   });
 }
 [[nodiscard]] inline int set_current_pool(int device, const void* pool) noexcept {
   return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
     const bool is_known = runtime.memory.with_pool(number_of(pool), [](const simulated_pool&) {});
     if (is_known) runtime.memory.set_current_pool(known, number_of(pool));
-    return is_known ? runtime_result::success : runtime_result::invalid_value;
+    return is_known ? runtime_result::done : runtime_result::invalid_value;
   });
 }
 [[nodiscard]] inline int make_pool(void** pool, const allocation_properties* described) noexcept {
@@ -150,12 +150,12 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
     const known_pool of = pool_of(0, *described, current_device(runtime));
     if (of.device >= runtime.memory.device_count()) return runtime_result::invalid_value;
     *pool = handle_of(runtime.memory.make_pool(of.kind, of.device));
-    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::success;
+    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::done;
   });
 }
 [[nodiscard]] inline int remove_pool(const void* pool) noexcept {
   const bool is_done = process_runtime().memory.remove_pool(number_of(pool));
-  if (is_done) return ended(runtime_result::success);
+  if (is_done) return ended(runtime_result::done);
   return called([](simulated_runtime&) { return runtime_result::invalid_value; });
 }
 
@@ -201,7 +201,7 @@ template <class Work>
     bool is_done = false;
     const bool is_known =
         value != nullptr && runtime.memory.with_pool(number_of(pool), [&](simulated_pool& found) { is_done = work(found); });
-    return is_known && is_done ? runtime_result::success : runtime_result::invalid_value;
+    return is_known && is_done ? runtime_result::done : runtime_result::invalid_value;
   });
 }
 

@@ -60,7 +60,7 @@ inline void fill_rows(const rows_of_bytes& filled, int value, std::size_t width,
   return called([&](simulated_runtime&) {
     if (bytes != 0 && (to == nullptr || from == nullptr)) return runtime_result::invalid_value;
     copy_bytes(to, from, bytes);
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 
@@ -68,7 +68,7 @@ inline void fill_rows(const rows_of_bytes& filled, int value, std::size_t width,
 [[nodiscard]] inline int copy(const rows_of_bytes& to, const rows_of_bytes& from, std::size_t width, std::size_t rows) noexcept {
   return called([&](simulated_runtime&) {
     copy_rows(to, from, width, rows);
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 
@@ -76,7 +76,7 @@ inline void fill_rows(const rows_of_bytes& filled, int value, std::size_t width,
   return called([&](simulated_runtime&) {
     if (filled == nullptr && width != 0 && rows != 0) return runtime_result::invalid_value;
     fill_rows({filled, pitch}, value, width, rows);
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 [[nodiscard]] inline int fill(const pitched_pointer& filled, int value, const extent& size) noexcept {
@@ -93,7 +93,7 @@ template <class Copy>
 [[nodiscard]] int copy_box(const Copy* asked) noexcept {
   return called([&](simulated_runtime& runtime) {
     if (asked == nullptr) return runtime_result::invalid_value;
-    if (asked->to_array != nullptr || asked->to.address == nullptr) return runtime_result::success;
+    if (asked->to_array != nullptr || asked->to.address == nullptr) return runtime_result::done;
     std::size_t width = asked->extent.width;
     if (asked->from_array != nullptr) width *= runtime.memory.around(asked->from_array).bytes_of_element;
     const auto layer_of = [](const pitched_pointer& of, const position& at, std::size_t layer) -> rows_of_bytes {
@@ -106,7 +106,7 @@ template <class Copy>
           asked->from_array != nullptr ? rows_of_bytes{nullptr, 0} : layer_of(asked->from, asked->from_position, layer);
       copy_rows(layer_of(asked->to, asked->to_position, layer), from, width, asked->extent.height);
     }
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 
@@ -117,7 +117,7 @@ template <class Copy>
     if (!runtime.variables.find(variable, size)) return runtime_result::invalid_symbol;
     if (offset > size || bytes > size - offset) return runtime_result::invalid_value;
     copy_bytes(to, nullptr, bytes);
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 

@@ -23,18 +23,18 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called([&](simulated_runtime& runtime) {
     if (stream == nullptr) return runtime_result::invalid_value;
     *stream = handle_of(runtime.streams.make_stream(current_device(runtime), flags, priority));
-    return *stream == nullptr ? runtime_result::memory_allocation : runtime_result::success;
+    return *stream == nullptr ? runtime_result::memory_allocation : runtime_result::done;
   });
 }
 /// Also after the capture's end.
 [[nodiscard]] inline int remove_stream(const void* stream) noexcept {
-  if (process_runtime().streams.remove_stream(number_of(stream))) return ended(runtime_result::success);
+  if (process_runtime().streams.remove_stream(number_of(stream))) return ended(runtime_result::done);
   return called([](simulated_runtime&) { return runtime_result::invalid_resource_handle; });
 }
 [[nodiscard]] inline int synchronize_stream(const void* stream, std::uint64_t unnamed) noexcept {
   return called_on(stream, unnamed, [](simulated_runtime& runtime, const simulated_stream& on) {
     runtime.memory.synchronize_stream(on.device, on.handle);
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 
@@ -44,28 +44,28 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called([&](simulated_runtime& runtime) {
     if (event == nullptr) return runtime_result::invalid_value;
     *event = handle_of(runtime.streams.make_event());
-    return *event == nullptr ? runtime_result::memory_allocation : runtime_result::success;
+    return *event == nullptr ? runtime_result::memory_allocation : runtime_result::done;
   });
 }
 /// Also after the capture's end.
 [[nodiscard]] inline int remove_event(const void* event) noexcept {
-  if (process_runtime().streams.remove_event(number_of(event))) return ended(runtime_result::success);
+  if (process_runtime().streams.remove_event(number_of(event))) return ended(runtime_result::done);
   return called([](simulated_runtime&) { return runtime_result::invalid_resource_handle; });
 }
 /// A call that only asks for an event.
 [[nodiscard]] inline int of_event(const void* event) noexcept {
   return called([&](simulated_runtime& runtime) {
-    return runtime.streams.has_event(number_of(event)) ? runtime_result::success : runtime_result::invalid_resource_handle;
+    return runtime.streams.has_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
   });
 }
 [[nodiscard]] inline int record_event_on(const void* event, const void* stream, std::uint64_t unnamed) noexcept {
   return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream&) {
-    return runtime.streams.record_event(number_of(event)) ? runtime_result::success : runtime_result::invalid_resource_handle;
+    return runtime.streams.record_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
   });
 }
 [[nodiscard]] inline int wait_for_event(const void* stream, std::uint64_t unnamed, const void* event) noexcept {
   return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream&) {
-    return runtime.streams.has_event(number_of(event)) ? runtime_result::success : runtime_result::invalid_resource_handle;
+    return runtime.streams.has_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
   });
 }
 /// The host's time, so that programs which wait for some to pass go on.
@@ -87,7 +87,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
     const bool is_grid = grid.x != 0 && grid.y != 0 && grid.z != 0;
     const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-    return is_grid && threads != 0 && threads <= greatest_block ? runtime_result::success
+    return is_grid && threads != 0 && threads <= greatest_block ? runtime_result::done
                                                                 : runtime_result::invalid_configuration;
   });
 }
@@ -108,7 +108,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   *block = launched.block;
   *shared_bytes = launched.shared_bytes;
   std::memcpy(stream, &launched.stream, sizeof launched.stream);
-  return static_cast<int>(runtime_result::success);
+  return static_cast<int>(runtime_result::done);
 }
 
 /// A kernel is known by the function that stands for it, also where there is no device: a program asks only once.

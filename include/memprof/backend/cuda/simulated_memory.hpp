@@ -18,6 +18,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <system_error>
 
 #include <sys/mman.h>
 
@@ -63,11 +64,11 @@ class simulated_memory {
     for (simulated_device& device : devices_) device = {.current_pool = device.current_pool};
     for (std::size_t index = 0; index < described.space_count; ++index) {
       const device_space& space = described.spaces[index];
-      const std::uint32_t number = number_of(space.name.view());
-      if (number >= spaces::max_devices) continue;
-      devices_[number].capacity = static_cast<std::uint64_t>(std::max<std::int64_t>(space.capacity, 0));
-      devices_[number].size_multiple = static_cast<std::uint64_t>(std::max<std::int64_t>(space.size_multiple, 1));
-      device_count_ = std::max(device_count_, number + 1);
+      const std::uint32_t of = device_of(space.name.view());
+      if (of >= spaces::max_devices) continue;
+      devices_[of].capacity = static_cast<std::uint64_t>(std::max<std::int64_t>(space.capacity, 0));
+      devices_[of].size_multiple = static_cast<std::uint64_t>(std::max<std::int64_t>(space.size_multiple, 1));
+      device_count_ = std::max(device_count_, of + 1);
     }
     blocks_.for_each([&](const simulated_block& each) {
       if (each.kind == memory_kind::device) count(each.device, each.bytes);
@@ -80,9 +81,9 @@ class simulated_memory {
     const lock_guard guard{lock_};
     return device_count_;
   }
-  [[nodiscard]] simulated_device device(std::uint32_t number) noexcept {
+  [[nodiscard]] simulated_device device(std::uint32_t which) noexcept {
     const lock_guard guard{lock_};
-    return devices_[number];
+    return devices_[which];
   }
 
   /// Of `wanted`, the kind, the device and the address are of no account. Its pool is the one that serves it, also if `at` does
@@ -105,7 +106,7 @@ class simulated_memory {
     if (at.kind == memory_kind::device) count(at.device, wanted.bytes);
     if (wanted.pool != 0) pools_.block_begins(wanted.pool, wanted.bytes);
     tracker_.allocated(at, wanted.address, wanted.bytes);
-    return runtime_result::success;
+    return runtime_result::done;
   }
 
   /// `at` says whether the call is ordered on a stream.
@@ -116,10 +117,11 @@ class simulated_memory {
     place of = at;
     of.kind = freed.kind;
     of.device = freed.device;
-    const ticket taken = tracker_.free_begins(of, address);
+    const bool is_recorded = freed.bytes != 0;  // as `tracker::allocated` has it
+    const ticket taken = is_recorded ? tracker_.free_begins(of, address) : 0;
     end(freed, of);
-    tracker_.free_ends(of, address, taken, true);
-    return runtime_result::success;
+    if (is_recorded) tracker_.free_ends(of, address, taken, true);
+    return runtime_result::done;
   }
 
   /// The block that an address lies in; one of address 0 if there is none.
@@ -215,13 +217,13 @@ class simulated_memory {
   [[nodiscard]] static std::size_t room_for(std::uint64_t bytes) noexcept { return (bytes + alignment - 1) & ~(alignment - 1); }
 
   /// "cuda:1" is 1; `max_devices` if it is not the name of a device.
-  [[nodiscard]] static std::uint32_t number_of(std::string_view space) noexcept {
+  [[nodiscard]] static std::uint32_t device_of(std::string_view space) noexcept {
     constexpr std::string_view prefix = "cuda:";
-    std::uint32_t number = spaces::max_devices;
-    if (!space.starts_with(prefix)) return number;
+    std::uint32_t found = spaces::max_devices;
+    if (!space.starts_with(prefix)) return found;
     const char* const end = space.data() + space.size();
-    const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, number);
-    return stopped == end && failure == std::errc{} ? number : spaces::max_devices;
+    const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, found);
+    return stopped == end && failure == std::errc{} ? found : spaces::max_devices;
   }
 
   /// Null if the device is full.

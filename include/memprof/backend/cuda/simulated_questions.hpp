@@ -24,12 +24,12 @@ template <class Place, class Answer>
 [[nodiscard]] runtime_result put(Place* place, Answer answer) noexcept {
   if (place == nullptr) return runtime_result::invalid_value;
   *place = answer;
-  return runtime_result::success;
+  return runtime_result::done;
 }
 
 /// A call that has nothing to do.
 [[nodiscard]] inline int nothing() noexcept {
-  return called([](simulated_runtime&) { return runtime_result::success; });
+  return called([](simulated_runtime&) { return runtime_result::done; });
 }
 /// One with an answer that is known.
 template <class Place>
@@ -43,7 +43,7 @@ inline constexpr int reads_and_writes = 3;  ///< `cudaMemAccessFlagsProtReadWrit
 
 [[nodiscard]] inline int last_result(bool is_cleared) noexcept {
   const runtime_result last = this_runtime_thread.last;
-  if (is_cleared) this_runtime_thread.last = runtime_result::success;
+  if (is_cleared) this_runtime_thread.last = runtime_result::done;
   return static_cast<int>(last);
 }
 
@@ -53,7 +53,7 @@ inline constexpr int reads_and_writes = 3;  ///< `cudaMemAccessFlagsProtReadWrit
   return called([&](simulated_runtime& runtime) {
     const simulated_device device = runtime.memory.device(current_device(runtime));
     const runtime_result result = put(free, device.free());
-    return result == runtime_result::success ? put(total, device.total()) : result;
+    return result == runtime_result::done ? put(total, device.total()) : result;
   });
 }
 
@@ -96,23 +96,23 @@ inline constexpr int reads_and_writes = 3;  ///< `cudaMemAccessFlagsProtReadWrit
 [[nodiscard]] inline int set_device(int device) noexcept {
   return called_of(device, [](simulated_runtime&, std::uint32_t known) {
     this_runtime_thread.device = known;
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 /// A call that only asks for a device.
 [[nodiscard]] inline int of_device(int device) noexcept {
-  return called_of(device, [](simulated_runtime&, std::uint32_t) { return runtime_result::success; });
+  return called_of(device, [](simulated_runtime&, std::uint32_t) { return runtime_result::done; });
 }
 [[nodiscard]] inline int reset_device() noexcept {
   return called([](simulated_runtime& runtime) {
     runtime.memory.reset_device(current_device(runtime));
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 [[nodiscard]] inline int synchronize_device() noexcept {
   return called([](simulated_runtime& runtime) {
     runtime.memory.synchronize_device(current_device(runtime));
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 template <class Properties>
@@ -120,7 +120,7 @@ template <class Properties>
   return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
     if (found == nullptr) return runtime_result::invalid_value;
     describe(*found, runtime.gpu(), runtime.memory.device(known).total());
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 [[nodiscard]] inline int attribute_of_device(int* value, int attribute, int device) noexcept {
@@ -132,7 +132,7 @@ template <class Properties>
   return called_of(device, [&](simulated_runtime&, std::uint32_t known) {
     if (text == nullptr || size <= 0) return runtime_result::invalid_value;
     std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", static_cast<unsigned>(known + 1));
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 [[nodiscard]] inline int can_access_peer(int* can, int device, int peer) noexcept {
@@ -153,14 +153,14 @@ template <class Properties>
     const bool is_known = limit >= 0 && static_cast<std::size_t>(limit) < runtime.limits.size();
     if (!is_known) return runtime_result::invalid_value;
     runtime.limits[static_cast<std::size_t>(limit)].store(value, std::memory_order_relaxed);
-    return runtime_result::success;
+    return runtime_result::done;
   });
 }
 [[nodiscard]] inline int priorities(int* least, int* greatest) noexcept {
   return called([&](simulated_runtime&) {
     constexpr int greatest_priority = -5;
     const runtime_result result = put(least, 0);
-    return result == runtime_result::success ? put(greatest, greatest_priority) : result;
+    return result == runtime_result::done ? put(greatest, greatest_priority) : result;
   });
 }
 /// Known without a device, too. That of CUDA 13.0, which programs built with CUDA 12 accept.

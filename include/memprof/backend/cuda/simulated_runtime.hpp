@@ -100,7 +100,7 @@ struct runtime_thread {
   };
 
   std::uint32_t device = 0;
-  runtime_result last = runtime_result::success;
+  runtime_result last = runtime_result::done;
   std::array<configured_launch, 8> launches{};
   std::size_t launch_count = 0;
 };
@@ -108,7 +108,7 @@ inline constinit thread_local runtime_thread this_runtime_thread{};
 
 /// The result of a call, which `cudaGetLastError` also says.
 [[nodiscard]] inline int ended(runtime_result result) noexcept {
-  if (result != runtime_result::success) this_runtime_thread.last = result;
+  if (result != runtime_result::done) this_runtime_thread.last = result;
   return static_cast<int>(result);
 }
 
@@ -125,18 +125,18 @@ template <class Work>
 }
 
 [[nodiscard]] inline std::uint64_t number_of(const void* handle) noexcept { return reinterpret_cast<std::uintptr_t>(handle); }
-[[nodiscard]] inline void* handle_of(std::uint64_t number) noexcept { return reinterpret_cast<void*>(number); }
+[[nodiscard]] inline void* handle_of(std::uint64_t handle) noexcept { return reinterpret_cast<void*>(handle); }
 
 /// A stream as a call names it. `unnamed` is what the null stream means to the caller.
 [[nodiscard]] inline runtime_result find_stream(simulated_runtime& runtime, const void* handle, std::uint64_t unnamed,
                                                 simulated_stream& found) noexcept {
-  const std::uint64_t number = handle == nullptr ? unnamed : number_of(handle);
-  if (number <= per_thread_stream) {
-    found = {number, current_device(runtime), 0, 0};
-    return runtime_result::success;
+  const std::uint64_t named = handle == nullptr ? unnamed : number_of(handle);
+  if (named <= per_thread_stream) {
+    found = {named, current_device(runtime), 0, 0};
+    return runtime_result::done;
   }
-  found = runtime.streams.stream(number);
-  return found.handle == 0 ? runtime_result::invalid_resource_handle : runtime_result::success;
+  found = runtime.streams.stream(named);
+  return found.handle == 0 ? runtime_result::invalid_resource_handle : runtime_result::done;
 }
 
 /// Calls `work(runtime, stream)`, if the stream is known.
@@ -145,7 +145,7 @@ template <class Work>
   return called([&](simulated_runtime& runtime) {
     simulated_stream stream;
     const runtime_result found = find_stream(runtime, handle, unnamed, stream);
-    return found == runtime_result::success ? work(runtime, stream) : found;
+    return found == runtime_result::done ? work(runtime, stream) : found;
   });
 }
 
