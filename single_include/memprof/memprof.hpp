@@ -3,6 +3,7 @@
 // Define before the include, where you want it; the header may be included again for more:
 //   MEMPROF_WITH_MALLOC      replaces malloc and its family, and these operators; in exactly one .cpp
 //   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp
+//   MEMPROF_WITH_CUDA_RUNTIME  takes the place of CUDA's runtime; in exactly one .cpp
 //   MEMPROF_WITH_ALL         reading trace files, writing JSON: all that needs no other library
 //   MEMPROF_WITH_JSON        reading profiles, sessions: needs nlohmann/json
 //
@@ -426,7 +427,7 @@ class page_array : public page_storage {
 
 #endif  // MEMPROF_SINGLE_HEADER_1
 
-#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
 #define MEMPROF_SINGLE_HEADER_2
 
 // ---- <memprof/record/phantom_addresses.hpp>
@@ -19653,6 +19654,11 @@ inline void read_and_watch_at_snapshot() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_15
+
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_16
+
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
 #include <new>
@@ -19734,6 +19740,11 @@ inline void install_fault_handler() noexcept {}
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_16
+
+#if !defined(MEMPROF_SINGLE_HEADER_17) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/record/process_life.hpp>
 #include <atomic>
@@ -20247,10 +20258,10 @@ MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*v
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_16)
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_18)
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -24143,10 +24154,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/backend/heap_events.hpp>
 /// @file
@@ -24944,10 +24955,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -25170,10 +25181,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -25377,23 +25388,11 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_22
 
-// ---- <memprof/backend/cuda.hpp>
-/// @file
-/// Captures of programs that call CUDA's runtime or driver themselves: `memprof::begin_capture<memprof::cuda_backend>()`.
-///
-/// Needs no header and no library of CUDA to build: the driver and CUPTI are loaded when a capture begins. On glibc before 2.34,
-/// link with `${CMAKE_DL_LIBS}`. For tensors of libtorch, whose allocator hands out parts of what it takes from CUDA, there is
-/// <memprof/backend/torch_cuda.hpp>.
-
-#include <string_view>
-
-#if MEMPROF_ENABLED
-// ---- <memprof/backend/cuda/cupti_library.hpp>
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -25611,6 +25610,792 @@ struct pool_parameters {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
+// ---- <memprof/backend/cuda/places.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+/// @file
+/// The names of CUDA's memory in a profile: spaces, streams and pools.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Whose memory it is.
+enum class memory_kind : std::uint8_t { device, managed, pinned };
+
+/// Where a call allocates or frees.
+struct place {
+  memory_kind kind = memory_kind::device;
+  std::uint32_t device = 0;
+  std::uint32_t context = 0;  ///< CUPTI's number
+  bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
+  std::uint64_t stream = 0;
+  std::uint64_t pool = 0;
+};
+
+/// What is recorded of a space.
+struct recorded_bytes {
+  std::int64_t live = 0;
+  std::int64_t on_streams = 0;  ///< those of the stream-ordered allocator
+  std::int64_t pending = 0;     ///< not live: freed on streams that the host has not waited for
+  std::int64_t pending_peak = 0;
+};
+
+/// The spaces "cuda:0", "cuda:0 managed" and so on, and "pinned". A call takes the registry's lock if a space is new.
+class spaces {
+ public:
+  static constexpr std::uint32_t max_devices = 64;
+
+  /// Without taking a lock; `any_space` if nothing was found there yet.
+  [[nodiscard]] space_id of_device(std::uint32_t device) const noexcept {
+    if (device >= max_devices || !device_[device].has_value()) return space_id{any_space};
+    return *device_[device];
+  }
+
+  /// Devices beyond the limit count as the last.
+  [[nodiscard]] space_id find(memory_kind kind, std::uint32_t device) noexcept {
+    if (kind == memory_kind::pinned) return find(pinned_, "pinned");
+    if (device >= max_devices) device = max_devices - 1;
+    constexpr std::string_view prefix = "cuda:";
+    constexpr std::string_view suffix = " managed";
+    std::array<char, prefix.size() + 2 + suffix.size()> text{};
+    prefix.copy(text.data(), prefix.size());
+    char* end = std::to_chars(text.data() + prefix.size(), text.data() + prefix.size() + 2, device).ptr;
+    if (kind == memory_kind::managed) end += suffix.copy(end, suffix.size());
+    std::optional<memory_space>& known = (kind == memory_kind::managed ? managed_ : device_)[device];
+    return find(known, {text.data(), static_cast<std::size_t>(end - text.data())});
+  }
+
+ private:
+  [[nodiscard]] static space_id find(std::optional<memory_space>& known, std::string_view name) noexcept {
+    if (!known.has_value()) known.emplace(name);
+    return *known;
+  }
+
+  std::array<std::optional<memory_space>, max_devices> device_{};
+  std::array<std::optional<memory_space>, max_devices> managed_{};
+  std::optional<memory_space> pinned_;
+};
+
+/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`, the names of which 0 is one, too.
+inline constexpr std::uint64_t legacy_stream = 1;
+inline constexpr std::uint64_t per_thread_stream = 2;
+
+/// A handle as text: "0x55d0c0a1b2c0".
+class handle_text {
+ public:
+  explicit handle_text(std::uint64_t handle) noexcept {
+    constexpr int hexadecimal = 16;
+    end_ = std::to_chars(text_.data() + 2, text_.data() + text_.size(), handle, hexadecimal).ptr;
+  }
+  handle_text(const handle_text&) = delete;
+  handle_text& operator=(const handle_text&) = delete;
+  [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), static_cast<std::size_t>(end_ - text_.data())}; }
+
+ private:
+  std::array<char, 2 + 16> text_{'0', 'x'};
+  char* end_ = nullptr;
+};
+
+/// The name of a stream, and of the pool that it allocates from; 0: the device's own. Takes the registry's lock.
+[[nodiscard]] inline stream_and_pool name_stream_and_pool(std::uint64_t stream, std::uint64_t pool) noexcept {
+  const handle_text pool_handle{pool};
+  const std::string_view pool_name = pool == 0 ? std::string_view{} : pool_handle.view();
+  if (stream <= legacy_stream) return stream_and_pool{"default", pool_name};
+  if (stream == per_thread_stream) return stream_and_pool{"default of each thread", pool_name};
+  return stream_and_pool{handle_text{stream}.view(), pool_name};
+}
+
+/// A cache of the names of the streams and pools that were used recently. Not thread-safe.
+class stream_names {
+ public:
+  [[nodiscard]] stream_and_pool find(std::uint64_t stream, std::uint64_t pool) noexcept {
+    constexpr unsigned object_bits = 6;  // handles are addresses of objects larger than that
+    named& place = named_[((stream ^ pool) >> object_bits) % named_.size()];
+    if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool)
+      place = {stream, pool, name_stream_and_pool(stream, pool)};
+    return place.name;
+  }
+
+ private:
+  struct named {
+    std::uint64_t stream = 0;
+    std::uint64_t pool = 0;
+    stream_and_pool name;
+  };
+
+  std::array<named, 32> named_{};
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/pool_table.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A memory pool that the program made, and whose memory it hands out.
+struct known_pool {
+  std::uint64_t handle;
+  memory_kind kind;
+  std::uint32_t device;
+};
+
+/// The kind and the device of memory with these properties; `device` if they name none.
+[[nodiscard]] inline known_pool pool_of(std::uint64_t handle, const allocation_properties& described,
+                                        std::uint32_t device) noexcept {
+  constexpr int on_device = 1;
+  const bool is_on_device = described.where.type == on_device;
+  if (is_on_device && described.where.id >= 0) device = static_cast<std::uint32_t>(described.where.id);
+  if (described.type == managed_type) return {handle, memory_kind::managed, device};
+  return {handle, is_on_device ? memory_kind::device : memory_kind::pinned, device};
+}
+
+/// The pools that the program has; few, so they are searched one by one.
+class pool_table {
+ public:
+  void clear() noexcept {
+    const lock_guard guard{lock_};
+    pools_.clear();
+  }
+  /// Forgotten if the system has no memory: then its blocks count as the current device's.
+  void add(const known_pool& made) noexcept {
+    const lock_guard guard{lock_};
+    (void)pools_.push_back(made);
+  }
+  /// Removes the pool into `removed`; false if it is unknown.
+  [[nodiscard]] bool take(std::uint64_t handle, known_pool& removed) noexcept {
+    const lock_guard guard{lock_};
+    for (std::size_t index = pools_.size(); index-- != 0;) {
+      if (pools_[index].handle != handle) continue;
+      removed = pools_[index];
+      pools_.erase(index);
+      return true;
+    }
+    return false;
+  }
+  /// `otherwise` for a pool that is unknown, such as the device's own.
+  [[nodiscard]] known_pool find(std::uint64_t handle, const known_pool& otherwise) noexcept {
+    const lock_guard guard{lock_};
+    for (std::size_t index = pools_.size(); index-- != 0;) {
+      if (pools_[index].handle == handle) return pools_[index];
+    }
+    return otherwise;
+  }
+  /// Under the table's lock: no pool is destroyed meanwhile.
+  template <class Visitor>
+  void for_each(Visitor&& visit) noexcept {
+    const lock_guard guard{lock_};
+    for (const known_pool& pool : pools_) visit(pool);
+  }
+
+ private:
+  futex_lock lock_;
+  page_array<known_pool> pools_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/block_table.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What a backend remembers of CUDA's blocks: a free says neither the space nor the size. In memory of its own.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A block that the program has.
+struct held_block {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint32_t context;  ///< CUPTI's number of the context that it was allocated in
+  space_id space;
+  label stream_and_pool;    ///< 0: its calls were not ordered on a stream
+  bool is_divided = false;  ///< its parts are recorded
+};
+
+/// The blocks by address.
+class block_table {
+ public:
+  /// False if the system has no memory.
+  [[nodiscard]] bool put(const held_block& held) noexcept {
+    const live_blocks::insertion made = table_.insert(held.address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {held.address, held.bytes, std::uint64_t{held.context} << 32 | held.stream_and_pool,
+                   std::uint64_t{held.is_divided} << divided_bit | held.space.value};
+    return true;
+  }
+
+  /// Removes the block at `address` into `taken`; false if there is none.
+  [[nodiscard]] bool take(std::uint64_t address, held_block& taken) noexcept {
+    const live_blocks::place found = table_.find(address);
+    if (!found) return false;
+    taken = to_held(*found.entry);
+    table_.erase(found);
+    return true;
+  }
+
+  [[nodiscard]] bool has(std::uint64_t address) const noexcept { return table_.at(address) != nullptr; }
+  [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
+
+  /// In no particular order; `visit` must not change the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    table_.for_each([&](const block& entry) { visit(to_held(entry)); });
+  }
+
+ private:
+  [[nodiscard]] static held_block to_held(const block& entry) noexcept {
+    return {entry.address,
+            entry.bytes,
+            static_cast<std::uint32_t>(entry.born_thread >> 32),
+            space_id{static_cast<std::uint8_t>(entry.owner)},
+            static_cast<label>(entry.born_thread),
+            (entry.owner >> divided_bit & 1) != 0};
+  }
+
+  static constexpr unsigned divided_bit = 8;  // above the space
+
+  live_blocks table_;
+};
+
+/// Memory made by `cuMemCreate`: it is the handle's, and lives until that is released and mapped nowhere.
+struct held_memory {
+  std::uint64_t handle;
+  std::uint64_t bytes;
+  space_id space;
+  std::uint32_t handles;   ///< how often it was created or retained and not yet released
+  std::uint32_t mappings;  ///< how often it is mapped
+
+  [[nodiscard]] bool is_unused() const noexcept { return handles == 0 && mappings == 0; }
+};
+
+/// The memory by its handle.
+class memory_table {
+ public:
+  /// Adds it or replaces what is known of the handle. False if the system has no memory.
+  [[nodiscard]] bool put(const held_memory& held) noexcept {
+    const live_blocks::insertion made = table_.insert(held.handle);
+    if (made.entry == nullptr) return false;
+    *made.entry = {held.handle, held.bytes, std::uint64_t{held.handles} << 32 | held.mappings, held.space.value};
+    return true;
+  }
+  /// False if the handle is unknown.
+  [[nodiscard]] bool get(std::uint64_t handle, held_memory& found) const noexcept {
+    const block* const entry = table_.at(handle);
+    if (entry == nullptr) return false;
+    found = {entry->address, entry->bytes, space_id{static_cast<std::uint8_t>(entry->owner)},
+             static_cast<std::uint32_t>(entry->born_thread >> 32), static_cast<std::uint32_t>(entry->born_thread)};
+    return true;
+  }
+  void erase(std::uint64_t handle) noexcept {
+    if (const live_blocks::place found = table_.find(handle)) table_.erase(found);
+  }
+
+ private:
+  live_blocks table_;
+};
+
+/// Where memory of a handle is mapped.
+struct mapping {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t handle;
+};
+
+/// The mappings by address.
+class mapping_table {
+ public:
+  /// False if the system has no memory.
+  [[nodiscard]] bool put(const mapping& added) noexcept {
+    const live_blocks::insertion made = table_.insert(added.address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {added.address, added.bytes, added.handle, 0};
+    return true;
+  }
+  [[nodiscard]] bool take(std::uint64_t address, mapping& taken) noexcept {
+    const live_blocks::place found = table_.find(address);
+    if (!found) return false;
+    taken = {found->address, found->bytes, found->born_thread};
+    table_.erase(found);
+    return true;
+  }
+
+ private:
+  live_blocks table_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/begun_calls.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A call that frees, from its begin to its end; 0: it freed nothing that is known.
+using ticket = std::uint64_t;
+
+/// What a call did when it began, to take back if it fails.
+struct begun_call {
+  enum class what : std::uint8_t { free, release, unmap };
+
+  ticket of;
+  what done;
+  held_block block;
+  held_memory memory;  ///< as it was before
+  mapping unmapped;
+};
+
+/// Of the calls that have not ended: few, so they are searched one by one.
+class begun_calls {
+ public:
+  /// False if the system has no memory: then a call that fails is taken for one that succeeded.
+  [[nodiscard]] bool add(const begun_call& begun) noexcept { return rows_.push_back(begun); }
+
+  /// Forgets what a call did, and passes each to `visit`, the last one first.
+  template <class Visitor>
+  void take(ticket of, Visitor&& visit) noexcept {
+    for (std::size_t index = rows_.size(); index-- != 0;) {
+      if (rows_[index].of != of) continue;
+      const begun_call begun = rows_[index];
+      rows_.erase(index);
+      visit(begun);
+    }
+  }
+
+ private:
+  page_array<begun_call> rows_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/pending_frees.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A block that was freed on a stream which may not have come that far.
+struct pending_free {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t stream;
+  std::uint32_t context;
+  space_id space;
+};
+
+/// Blocks freed on streams, by address, until something shows that the stream has passed the free: a synchronisation, or the
+/// driver giving the memory to another block. None overlap, so there are no more than the pools have room for.
+class pending_frees {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+
+  /// Adds one that overlaps with none. False if the system has no memory.
+  [[nodiscard]] bool add(const pending_free& added) noexcept {
+    const std::size_t at = first_behind(added.address);
+    if (!rows_.push_back(added)) return false;
+    std::memmove(rows_.data() + at + 1, rows_.data() + at, (rows_.size() - 1 - at) * sizeof(pending_free));
+    rows_[at] = added;
+    return true;
+  }
+
+  /// Removes those that overlap with [address, address + bytes), and calls `ended` for each.
+  template <class Visitor>
+  void end_overlapping(std::uint64_t address, std::uint64_t bytes, Visitor&& ended) noexcept {
+    const std::size_t first = first_behind(address);
+    std::size_t last = first;
+    for (; last != rows_.size() && rows_[last].address < address + bytes; ++last) ended(rows_[last]);
+    if (last == first) return;
+    std::memmove(rows_.data() + first, rows_.data() + last, (rows_.size() - last) * sizeof(pending_free));
+    rows_.truncate(rows_.size() - (last - first));
+  }
+
+  /// Removes those for which `is_ended` holds, and calls `ended` for each. Costs a pass over all.
+  template <class Condition, class Visitor>
+  void end_where(Condition&& is_ended, Visitor&& ended) noexcept {
+    std::size_t kept = 0;
+    for (std::size_t index = 0; index < rows_.size(); ++index) {
+      if (is_ended(rows_[index])) {
+        ended(rows_[index]);
+      } else {
+        rows_[kept++] = rows_[index];
+      }
+    }
+    rows_.truncate(kept);
+  }
+
+ private:
+  /// Index of the first that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return partition_point(rows_.size(), [&](std::size_t index) { return rows_[index].address + rows_[index].bytes <= address; });
+  }
+
+  page_array<pending_free> rows_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/tracker.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+/// @file
+/// What the calls of CUDA's driver mean as events. Knows nothing of CUPTI.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// How the program divides the next block that this thread gets from CUDA.
+struct parts_of_block {
+  const block_part* first = nullptr;
+  std::size_t count = 0;
+};
+inline constinit thread_local parts_of_block parts_of_next_block{};
+
+/// What a `tracker` knows in a capture.
+struct tracked {
+  block_table blocks;
+  memory_table memory;
+  mapping_table mappings;
+  pending_frees pending;
+  begun_calls begun;
+  std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
+};
+
+/// Turns allocations and frees into events. An allocation is recorded when its call has succeeded, a free before its call, since
+/// another thread may get the address before that returns; a free that fails is undone by allocating the block again.
+///
+/// Every call may be made on any thread, during a capture. They take a lock, under which nothing of CUDA is called; memory is
+/// pages of its own. Where the system has none, the blocks concerned are not recorded, and `event_sink::count_dropped_event`
+/// says that the profile is not exact.
+class tracker {
+ public:
+  /// Forgets everything, as where a capture begins.
+  void clear() noexcept {
+    const lock_guard guard{lock_};
+    known_.emplace();
+  }
+
+  void allocated(const place& at, std::uint64_t address, std::uint64_t bytes) noexcept {
+    if (address == 0 || bytes == 0) return;
+    const lock_guard guard{lock_};
+    end_pending_at(address, bytes);
+    add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)}, std::exchange(parts_of_next_block, {}));
+  }
+
+  /// The device had no memory for a block.
+  void failed(const place& at, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    event_sink{}.out_of_memory(spaces_.find(at.kind, at.device), bytes, unknown_device_free);
+  }
+
+  /// A call begins that frees the block at `address`.
+  [[nodiscard]] ticket free_begins(const place& at, std::uint64_t address) noexcept {
+    if (address == 0) return 0;
+    const lock_guard guard{lock_};
+    held_block freed{};
+    if (!known_->blocks.take(address, freed)) return 0;
+    const ticket taken = next_ticket();
+    keep({taken, begun_call::what::free, freed, {}, {}});
+    end(freed, at);
+    return taken;
+  }
+
+  /// The call has ended. A free of a block that is unknown, such as one from before the capture, is only counted.
+  void free_ends(const place& at, std::uint64_t address, ticket taken, bool is_done) noexcept {
+    if (address == 0) return;
+    const lock_guard guard{lock_};
+    // If it is known by now, another thread has got the address since.
+    if (taken == 0 && is_done && !known_->blocks.has(address))
+      event_sink{}.deallocate(spaces_.find(at.kind, at.device), block_address{address});
+    settle(taken, is_done);
+  }
+
+  /// `cuMemCreate` has made memory without an address.
+  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept {
+    if (handle == 0) return;
+    const lock_guard guard{lock_};
+    const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
+    if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
+    begin(made);
+  }
+  void retained(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    held_memory held{};
+    if (!known_->memory.get(handle, held)) return;
+    ++held.handles;
+    keep_memory(held);
+  }
+  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    held_memory held{};
+    if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
+    const ticket taken = next_ticket();
+    keep({taken, begun_call::what::release, {}, held, {}});
+    --held.handles;
+    keep_memory(held);
+    return taken;
+  }
+  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    held_memory held{};
+    if (!known_->memory.get(handle, held)) return;
+    if (!known_->mappings.put({address, bytes, handle})) return event_sink{}.count_dropped_event();
+    ++held.mappings;
+    keep_memory(held);
+  }
+  /// A call begins that unmaps [address, address + bytes), which may be several mappings.
+  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    ticket taken = 0;
+    mapping unmapped{};
+    for (std::uint64_t at = address; at < address + bytes && known_->mappings.take(at, unmapped); at += unmapped.bytes) {
+      held_memory held{};
+      if (!known_->memory.get(unmapped.handle, held)) continue;
+      if (taken == 0) taken = next_ticket();
+      keep({taken, begun_call::what::unmap, {}, held, unmapped});
+      --held.mappings;
+      keep_memory(held);
+    }
+    return taken;
+  }
+  /// A call that released or unmapped has ended.
+  void ends(ticket taken, bool is_done) noexcept {
+    const lock_guard guard{lock_};
+    settle(taken, is_done);
+  }
+
+  /// A context is about to be destroyed, and with it all that was allocated in it, except memory of `cuMemCreate`.
+  void context_ends(std::uint32_t context) noexcept {
+    const lock_guard guard{lock_};
+    page_array<std::uint64_t> addresses;
+    bool has_memory = true;
+    known_->blocks.for_each([&](const held_block& held) {
+      if (held.context == context) has_memory = addresses.push_back(held.address) && has_memory;
+    });
+    if (!has_memory) event_sink{}.count_dropped_event();
+    for (const std::uint64_t address : addresses) {
+      held_block freed{};
+      if (known_->blocks.take(address, freed)) end(freed, {});
+    }
+    end_pending_where([&](const pending_free& freed) { return freed.context == context; });
+  }
+
+  /// The host has waited for a stream, or for all of a context: what was freed there before can be used again.
+  void stream_synchronized(std::uint32_t context, std::uint64_t stream) noexcept {
+    const lock_guard guard{lock_};
+    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == stream; });
+  }
+  void context_synchronized(std::uint32_t context) noexcept {
+    const lock_guard guard{lock_};
+    end_pending_where([&](const pending_free& freed) { return freed.context == context; });
+  }
+
+  /// What is recorded as live on a device now.
+  [[nodiscard]] recorded_bytes recorded_on(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    return known_->recorded[spaces_.of_device(device).value];
+  }
+
+ private:
+  void complete(const pending_free& freed) noexcept {
+    known_->recorded[freed.space.value].pending -= signed_of(freed.bytes);
+    event_sink{}.complete_deallocation(freed.space, block_address{freed.address}, freed.bytes);
+  }
+
+  [[nodiscard]] static std::int64_t signed_of(std::uint64_t bytes) noexcept { return static_cast<std::int64_t>(bytes); }
+  void count(space_id space, std::int64_t change, bool is_on_stream) noexcept {
+    recorded_bytes& sum = known_->recorded[space.value];
+    sum.live += change;
+    if (is_on_stream) sum.on_streams += change;
+  }
+
+  [[nodiscard]] ticket next_ticket() noexcept { return ++last_ticket_; }
+
+  /// 0 for a call that is not ordered on a stream.
+  [[nodiscard]] label name_of(const place& at) noexcept {
+    return at.is_on_stream ? names_.find(at.stream, at.pool).name() : label{0};
+  }
+
+  void add(held_block added, const parts_of_block& parts = {}) noexcept {
+    added.is_divided = parts.count != 0;
+    if (!known_->blocks.put(added)) return event_sink{}.count_dropped_event();
+    count(added.space, signed_of(added.bytes), added.stream_and_pool != 0);
+    if (added.is_divided) return record_parts(added.space.value, added.address, added.bytes, parts.first, parts.count);
+    const event_kind kind = added.stream_and_pool == 0 ? event_kind::allocate : event_kind::allocate_on_stream;
+    record_event({0, added.address, added.bytes, added.stream_and_pool, kind, added.space.value, 0});
+  }
+
+  /// A block that is not ordered on a stream by its allocation or by its free can be used again at once.
+  void end(const held_block& freed, const place& at) noexcept {
+    count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
+    if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
+    const bool is_pending =
+        at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
+    if (is_pending) {
+      recorded_bytes& sum = known_->recorded[freed.space.value];
+      sum.pending += signed_of(freed.bytes);
+      sum.pending_peak = std::max(sum.pending_peak, sum.pending);
+    }
+    record_event({0, freed.address, freed.bytes, freed.stream_and_pool, event_kind::deallocate_on_stream, freed.space.value,
+                  static_cast<std::uint16_t>(is_pending)});
+  }
+
+  template <class Condition>
+  void end_pending_where(Condition&& is_ended) noexcept {
+    known_->pending.end_where(is_ended, [this](const pending_free& freed) { complete(freed); });
+  }
+  /// Ends what is recorded of a block: itself, or its parts, which are on no stream.
+  static void end_recorded(const held_block& ended) noexcept {
+    if (ended.is_divided) {
+      event_sink{}.deallocate_range(ended.space, block_address{ended.address}, ended.bytes);
+    } else {
+      const event_kind kind = ended.stream_and_pool == 0 ? event_kind::deallocate : event_kind::deallocate_on_stream;
+      record_event({0, ended.address, ended.bytes, ended.stream_and_pool, kind, ended.space.value, 0});
+    }
+  }
+
+  /// The driver gives the memory out again, so it was free.
+  void end_pending_at(std::uint64_t address, std::uint64_t bytes) noexcept {
+    known_->pending.end_overlapping(address, bytes, [this](const pending_free& freed) { complete(freed); });
+  }
+
+  /// Ends memory that has become unused.
+  void keep_memory(const held_memory& held) noexcept {
+    if (!held.is_unused()) return (void)known_->memory.put(held);  // it is there already: nothing grows
+    known_->memory.erase(held.handle);
+    count(held.space, -signed_of(held.bytes), false);
+    event_sink{}.deallocate(held.space, block_address{held.handle}, held.bytes);
+  }
+  void begin(const held_memory& made) noexcept {
+    count(made.space, signed_of(made.bytes), false);
+    event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
+  }
+
+  void keep(const begun_call& begun) noexcept {
+    if (!known_->begun.add(begun)) event_sink{}.count_dropped_event();
+  }
+
+  void settle(ticket taken, bool is_done) noexcept {
+    if (taken == 0) return;
+    known_->begun.take(taken, [&](const begun_call& begun) {
+      if (!is_done) take_back(begun);
+    });
+  }
+
+  void take_back(const begun_call& begun) noexcept {
+    switch (begun.done) {
+      case begun_call::what::free: end_pending_at(begun.block.address, begun.block.bytes); return add(begun.block);
+      case begun_call::what::release: return restore(begun.memory, 1, 0);
+      case begun_call::what::unmap:
+        if (!known_->mappings.put(begun.unmapped)) return event_sink{}.count_dropped_event();
+        return restore(begun.memory, 0, 1);
+    }
+  }
+
+  /// Takes back that a handle was released or unmapped, whatever other threads have done with it since.
+  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept {
+    const bool is_gone = !known_->memory.get(held.handle, held);
+    held.handles = (is_gone ? 0 : held.handles) + handles;
+    held.mappings = (is_gone ? 0 : held.mappings) + mappings;
+    if (!known_->memory.put(held)) return event_sink{}.count_dropped_event();
+    if (is_gone) begin(held);
+  }
+
+  futex_lock lock_;
+  std::optional<tracked> known_{std::in_place};
+  spaces spaces_;
+  stream_names names_;
+  ticket last_ticket_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/array_bytes.hpp>
+#include <algorithm>
+#include <cstddef>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Bytes of one channel of an array's element (`CUarray_format`); 0 for formats whose elements have no size of their own, as
+/// compressed and planar ones.
+[[nodiscard]] constexpr std::size_t channel_bytes(int format) noexcept {
+  switch (format) {
+    case 0x01:  // unsigned and signed, 8 bits
+    case 0x08: return 1;
+    case 0x02:  // 16 bits
+    case 0x09:
+    case 0x10: return 2;  // half
+    case 0x03:            // 32 bits
+    case 0x0a:
+    case 0x20: return 4;  // float
+    default: return 0;
+  }
+}
+
+/// Bytes of an element. Normalised formats name their channels: `CU_AD_FORMAT_UNORM_INT8X1` to `..._SNORM_INT16X4`.
+[[nodiscard]] constexpr std::size_t element_bytes(int format, unsigned channels) noexcept {
+  constexpr int first_normalised = 0xc0;
+  constexpr int last_normalised = 0xcb;
+  if (format >= first_normalised && format <= last_normalised) {
+    const int index = format - first_normalised;
+    const std::size_t count = std::size_t{1} << index % 3;
+    return index / 3 % 2 == 0 ? count : 2 * count;
+  }
+  constexpr int rgb10_a2 = 0x50;
+  if (format == rgb10_a2) return 4;
+  return channel_bytes(format) * channels;
+}
+
+/// What an array holds, without the padding that the driver adds. Layers and faces of a cube count as depth.
+[[nodiscard]] constexpr std::size_t array_bytes(const array_3d_descriptor& described) noexcept {
+  return described.width * std::max<std::size_t>(described.height, 1) * std::max<std::size_t>(described.depth, 1) *
+         element_bytes(described.format, described.channels);
+}
+
+/// The same for all levels of a mipmapped array, each half as large as the one before in every direction but that of layers.
+[[nodiscard]] constexpr std::size_t mipmapped_array_bytes(array_3d_descriptor described, unsigned levels) noexcept {
+  constexpr unsigned layered_or_cube = 0x01 | 0x04;
+  std::size_t sum = 0;
+  for (unsigned level = 0; level < levels; ++level) {
+    sum += array_bytes(described);
+    described.width = std::max<std::size_t>(described.width / 2, 1);
+    if (described.height != 0) described.height = std::max<std::size_t>(described.height / 2, 1);
+    if (described.depth != 0 && (described.flags & layered_or_cube) == 0)
+      described.depth = std::max<std::size_t>(described.depth / 2, 1);
+  }
+  return sum;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#endif  // MEMPROF_SINGLE_HEADER_22
+
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
+
+// ---- <memprof/backend/cuda.hpp>
+/// @file
+/// Captures of programs that call CUDA's runtime or driver themselves: `memprof::begin_capture<memprof::cuda_backend>()`.
+///
+/// Needs no header and no library of CUDA to build: the driver and CUPTI are loaded when a capture begins. On glibc before 2.34,
+/// link with `${CMAKE_DL_LIBS}`. For tensors of libtorch, whose allocator hands out parts of what it takes from CUDA, there is
+/// <memprof/backend/torch_cuda.hpp>.
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+// ---- <memprof/backend/cuda/cupti_library.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -25889,879 +26674,6 @@ class driver_questions {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-// ---- <memprof/backend/cuda/places.hpp>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <string_view>
-
-/// @file
-/// The names of CUDA's memory in a profile: spaces, streams and pools.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// Whose memory it is.
-enum class memory_kind : std::uint8_t { device, managed, pinned };
-
-/// Where a call allocates or frees.
-struct place {
-  memory_kind kind = memory_kind::device;
-  std::uint32_t device = 0;
-  std::uint32_t context = 0;  ///< CUPTI's number
-  bool is_on_stream = false;  ///< ordered on `stream`, from `pool`
-  std::uint64_t stream = 0;
-  std::uint64_t pool = 0;
-};
-
-/// What is recorded of a space.
-struct recorded_bytes {
-  std::int64_t live = 0;
-  std::int64_t on_streams = 0;  ///< those of the stream-ordered allocator
-  std::int64_t pending = 0;     ///< not live: freed on streams that the host has not waited for
-  std::int64_t pending_peak = 0;
-};
-
-/// The spaces "cuda:0", "cuda:0 managed" and so on, and "pinned". A call takes the registry's lock if a space is new.
-class spaces {
- public:
-  static constexpr std::uint32_t max_devices = 64;
-
-  /// Without taking a lock; `any_space` if nothing was found there yet.
-  [[nodiscard]] space_id of_device(std::uint32_t device) const noexcept {
-    if (device >= max_devices || !device_[device].has_value()) return space_id{any_space};
-    return *device_[device];
-  }
-
-  /// Devices beyond the limit count as the last.
-  [[nodiscard]] space_id find(memory_kind kind, std::uint32_t device) noexcept {
-    if (kind == memory_kind::pinned) return find(pinned_, "pinned");
-    if (device >= max_devices) device = max_devices - 1;
-    constexpr std::string_view prefix = "cuda:";
-    constexpr std::string_view suffix = " managed";
-    std::array<char, prefix.size() + 2 + suffix.size()> text{};
-    prefix.copy(text.data(), prefix.size());
-    char* end = std::to_chars(text.data() + prefix.size(), text.data() + prefix.size() + 2, device).ptr;
-    if (kind == memory_kind::managed) end += suffix.copy(end, suffix.size());
-    std::optional<memory_space>& known = (kind == memory_kind::managed ? managed_ : device_)[device];
-    return find(known, {text.data(), static_cast<std::size_t>(end - text.data())});
-  }
-
- private:
-  [[nodiscard]] static space_id find(std::optional<memory_space>& known, std::string_view name) noexcept {
-    if (!known.has_value()) known.emplace(name);
-    return *known;
-  }
-
-  std::array<std::optional<memory_space>, max_devices> device_{};
-  std::array<std::optional<memory_space>, max_devices> managed_{};
-  std::optional<memory_space> pinned_;
-};
-
-/// `CU_STREAM_LEGACY` and `CU_STREAM_PER_THREAD`, the names of which 0 is one, too.
-inline constexpr std::uint64_t legacy_stream = 1;
-inline constexpr std::uint64_t per_thread_stream = 2;
-
-/// A handle as text: "0x55d0c0a1b2c0".
-class handle_text {
- public:
-  explicit handle_text(std::uint64_t handle) noexcept {
-    constexpr int hexadecimal = 16;
-    end_ = std::to_chars(text_.data() + 2, text_.data() + text_.size(), handle, hexadecimal).ptr;
-  }
-  handle_text(const handle_text&) = delete;
-  handle_text& operator=(const handle_text&) = delete;
-  [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), static_cast<std::size_t>(end_ - text_.data())}; }
-
- private:
-  std::array<char, 2 + 16> text_{'0', 'x'};
-  char* end_ = nullptr;
-};
-
-/// The name of a stream, and of the pool that it allocates from; 0: the device's own. Takes the registry's lock.
-[[nodiscard]] inline stream_and_pool name_stream_and_pool(std::uint64_t stream, std::uint64_t pool) noexcept {
-  const handle_text pool_handle{pool};
-  const std::string_view pool_name = pool == 0 ? std::string_view{} : pool_handle.view();
-  if (stream <= legacy_stream) return stream_and_pool{"default", pool_name};
-  if (stream == per_thread_stream) return stream_and_pool{"default of each thread", pool_name};
-  return stream_and_pool{handle_text{stream}.view(), pool_name};
-}
-
-/// A cache of the names of the streams and pools that were used recently. Not thread-safe.
-class stream_names {
- public:
-  [[nodiscard]] stream_and_pool find(std::uint64_t stream, std::uint64_t pool) noexcept {
-    constexpr unsigned object_bits = 6;  // handles are addresses of objects larger than that
-    named& place = named_[((stream ^ pool) >> object_bits) % named_.size()];
-    if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool)
-      place = {stream, pool, name_stream_and_pool(stream, pool)};
-    return place.name;
-  }
-
- private:
-  struct named {
-    std::uint64_t stream = 0;
-    std::uint64_t pool = 0;
-    stream_and_pool name;
-  };
-
-  std::array<named, 32> named_{};
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/cuda/pool_table.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// A memory pool that the program made, and whose memory it hands out.
-struct known_pool {
-  std::uint64_t handle;
-  memory_kind kind;
-  std::uint32_t device;
-};
-
-/// The kind and the device of memory with these properties; `device` if they name none.
-[[nodiscard]] inline known_pool pool_of(std::uint64_t handle, const allocation_properties& described,
-                                        std::uint32_t device) noexcept {
-  constexpr int on_device = 1;
-  const bool is_on_device = described.where.type == on_device;
-  if (is_on_device && described.where.id >= 0) device = static_cast<std::uint32_t>(described.where.id);
-  if (described.type == managed_type) return {handle, memory_kind::managed, device};
-  return {handle, is_on_device ? memory_kind::device : memory_kind::pinned, device};
-}
-
-/// The pools that the program has; few, so they are searched one by one.
-class pool_table {
- public:
-  void clear() noexcept {
-    const lock_guard guard{lock_};
-    pools_.clear();
-  }
-  /// Forgotten if the system has no memory: then its blocks count as the current device's.
-  void add(const known_pool& made) noexcept {
-    const lock_guard guard{lock_};
-    (void)pools_.push_back(made);
-  }
-  /// Removes the pool into `removed`; false if it is unknown.
-  [[nodiscard]] bool take(std::uint64_t handle, known_pool& removed) noexcept {
-    const lock_guard guard{lock_};
-    for (std::size_t index = pools_.size(); index-- != 0;) {
-      if (pools_[index].handle != handle) continue;
-      removed = pools_[index];
-      pools_.erase(index);
-      return true;
-    }
-    return false;
-  }
-  /// `otherwise` for a pool that is unknown, such as the device's own.
-  [[nodiscard]] known_pool find(std::uint64_t handle, const known_pool& otherwise) noexcept {
-    const lock_guard guard{lock_};
-    for (std::size_t index = pools_.size(); index-- != 0;) {
-      if (pools_[index].handle == handle) return pools_[index];
-    }
-    return otherwise;
-  }
-  /// Under the table's lock: no pool is destroyed meanwhile.
-  template <class Visitor>
-  void for_each(Visitor&& visit) noexcept {
-    const lock_guard guard{lock_};
-    for (const known_pool& pool : pools_) visit(pool);
-  }
-
- private:
-  futex_lock lock_;
-  page_array<known_pool> pools_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/cuda/tracker.hpp>
-// ---- <memprof/backend/cuda/begun_calls.hpp>
-// ---- <memprof/backend/cuda/block_table.hpp>
-#include <cstddef>
-#include <cstdint>
-
-/// @file
-/// What a backend remembers of CUDA's blocks: a free says neither the space nor the size. In memory of its own.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// A block that the program has.
-struct held_block {
-  std::uint64_t address;
-  std::uint64_t bytes;
-  std::uint32_t context;  ///< CUPTI's number of the context that it was allocated in
-  space_id space;
-  label stream_and_pool;    ///< 0: its calls were not ordered on a stream
-  bool is_divided = false;  ///< its parts are recorded
-};
-
-/// The blocks by address.
-class block_table {
- public:
-  /// False if the system has no memory.
-  [[nodiscard]] bool put(const held_block& held) noexcept {
-    const live_blocks::insertion made = table_.insert(held.address);
-    if (made.entry == nullptr) return false;
-    *made.entry = {held.address, held.bytes, std::uint64_t{held.context} << 32 | held.stream_and_pool,
-                   std::uint64_t{held.is_divided} << divided_bit | held.space.value};
-    return true;
-  }
-
-  /// Removes the block at `address` into `taken`; false if there is none.
-  [[nodiscard]] bool take(std::uint64_t address, held_block& taken) noexcept {
-    const live_blocks::place found = table_.find(address);
-    if (!found) return false;
-    taken = to_held(*found.entry);
-    table_.erase(found);
-    return true;
-  }
-
-  [[nodiscard]] bool has(std::uint64_t address) const noexcept { return table_.at(address) != nullptr; }
-  [[nodiscard]] std::size_t size() const noexcept { return table_.size(); }
-
-  /// In no particular order; `visit` must not change the table.
-  template <class Visitor>
-  void for_each(Visitor&& visit) const {
-    table_.for_each([&](const block& entry) { visit(to_held(entry)); });
-  }
-
- private:
-  [[nodiscard]] static held_block to_held(const block& entry) noexcept {
-    return {entry.address,
-            entry.bytes,
-            static_cast<std::uint32_t>(entry.born_thread >> 32),
-            space_id{static_cast<std::uint8_t>(entry.owner)},
-            static_cast<label>(entry.born_thread),
-            (entry.owner >> divided_bit & 1) != 0};
-  }
-
-  static constexpr unsigned divided_bit = 8;  // above the space
-
-  live_blocks table_;
-};
-
-/// Memory made by `cuMemCreate`: it is the handle's, and lives until that is released and mapped nowhere.
-struct held_memory {
-  std::uint64_t handle;
-  std::uint64_t bytes;
-  space_id space;
-  std::uint32_t handles;   ///< how often it was created or retained and not yet released
-  std::uint32_t mappings;  ///< how often it is mapped
-
-  [[nodiscard]] bool is_unused() const noexcept { return handles == 0 && mappings == 0; }
-};
-
-/// The memory by its handle.
-class memory_table {
- public:
-  /// Adds it or replaces what is known of the handle. False if the system has no memory.
-  [[nodiscard]] bool put(const held_memory& held) noexcept {
-    const live_blocks::insertion made = table_.insert(held.handle);
-    if (made.entry == nullptr) return false;
-    *made.entry = {held.handle, held.bytes, std::uint64_t{held.handles} << 32 | held.mappings, held.space.value};
-    return true;
-  }
-  /// False if the handle is unknown.
-  [[nodiscard]] bool get(std::uint64_t handle, held_memory& found) const noexcept {
-    const block* const entry = table_.at(handle);
-    if (entry == nullptr) return false;
-    found = {entry->address, entry->bytes, space_id{static_cast<std::uint8_t>(entry->owner)},
-             static_cast<std::uint32_t>(entry->born_thread >> 32), static_cast<std::uint32_t>(entry->born_thread)};
-    return true;
-  }
-  void erase(std::uint64_t handle) noexcept {
-    if (const live_blocks::place found = table_.find(handle)) table_.erase(found);
-  }
-
- private:
-  live_blocks table_;
-};
-
-/// Where memory of a handle is mapped.
-struct mapping {
-  std::uint64_t address;
-  std::uint64_t bytes;
-  std::uint64_t handle;
-};
-
-/// The mappings by address.
-class mapping_table {
- public:
-  /// False if the system has no memory.
-  [[nodiscard]] bool put(const mapping& added) noexcept {
-    const live_blocks::insertion made = table_.insert(added.address);
-    if (made.entry == nullptr) return false;
-    *made.entry = {added.address, added.bytes, added.handle, 0};
-    return true;
-  }
-  [[nodiscard]] bool take(std::uint64_t address, mapping& taken) noexcept {
-    const live_blocks::place found = table_.find(address);
-    if (!found) return false;
-    taken = {found->address, found->bytes, found->born_thread};
-    table_.erase(found);
-    return true;
-  }
-
- private:
-  live_blocks table_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// A call that frees, from its begin to its end; 0: it freed nothing that is known.
-using ticket = std::uint64_t;
-
-/// What a call did when it began, to take back if it fails.
-struct begun_call {
-  enum class what : std::uint8_t { free, release, unmap };
-
-  ticket of;
-  what done;
-  held_block block;
-  held_memory memory;  ///< as it was before
-  mapping unmapped;
-};
-
-/// Of the calls that have not ended: few, so they are searched one by one.
-class begun_calls {
- public:
-  /// False if the system has no memory: then a call that fails is taken for one that succeeded.
-  [[nodiscard]] bool add(const begun_call& begun) noexcept { return rows_.push_back(begun); }
-
-  /// Forgets what a call did, and passes each to `visit`, the last one first.
-  template <class Visitor>
-  void take(ticket of, Visitor&& visit) noexcept {
-    for (std::size_t index = rows_.size(); index-- != 0;) {
-      if (rows_[index].of != of) continue;
-      const begun_call begun = rows_[index];
-      rows_.erase(index);
-      visit(begun);
-    }
-  }
-
- private:
-  page_array<begun_call> rows_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/cuda/divided_blocks.hpp>
-#include <cstdint>
-#include <iterator>
-#include <map>
-
-/// @file
-/// Blocks whose parts come and go, as the regions of NVTX's heaps.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// Records parts, and the rest between them, as blocks in place of the one that they divide; its own memory is hidden from
-/// recording. Not synchronised. `add` and `begin` throw `std::bad_alloc`, with nothing changed or recorded.
-class divided_blocks {
- public:
-  /// A block that is recorded as a whole: all of it is rest.
-  void add(std::uint64_t block, std::uint64_t bytes, space_id space) {
-    const recording_suppressor hidden;
-    pieces_.insert_or_assign(block, piece{bytes, block, space, false});
-  }
-  /// Forgets a block, whose records end otherwise.
-  void forget(std::uint64_t block, std::uint64_t bytes) noexcept {
-    const recording_suppressor hidden;
-    pieces_.erase(pieces_.lower_bound(block), pieces_.lower_bound(block + bytes));
-  }
-
-  [[nodiscard]] bool has(std::uint64_t address) noexcept { return piece_at(address) != pieces_.end(); }
-
-  /// Makes a region of what is rest until now; otherwise nothing.
-  void begin(std::uint64_t address, std::uint64_t bytes) {
-    const auto found = piece_at(address);
-    if (found == pieces_.end() || bytes == 0) return;
-    const std::uint64_t begin = found->first;
-    const piece whole = found->second;
-    const std::uint64_t before = address - begin;
-    if (whole.is_region || bytes > whole.bytes - before) return;
-    const std::uint64_t after = whole.bytes - before - bytes;
-    auto region = found;
-    {
-      const recording_suppressor hidden;
-      if (before != 0) region = pieces_.emplace(address, piece{}).first;
-      try {
-        if (after != 0) pieces_.emplace(address + bytes, piece{after, whole.block, whole.space, false});
-      } catch (...) {
-        if (before != 0) pieces_.erase(region);
-        throw;
-      }
-    }
-    found->second.bytes = before;
-    region->second = {bytes, whole.block, whole.space, true};
-    record_end(begin, whole);
-    if (before != 0) record_rest(begin, before, whole.space);
-    record_event({0, address, bytes, 0, event_kind::allocate, whole.space.value, 0});
-    if (after != 0) record_rest(address + bytes, after, whole.space);
-  }
-
-  /// Ends the region that begins at `address`, if there is one.
-  void end(std::uint64_t address) noexcept {
-    const auto found = pieces_.find(address);
-    if (found != pieces_.end() && found->second.is_region) end(found);
-  }
-  void end_all(std::uint64_t address, std::uint64_t bytes) noexcept {
-    for (auto place = pieces_.lower_bound(address); place != pieces_.end() && place->first - address < bytes;)
-      place = place->second.is_region ? end(place) : std::next(place);
-  }
-
- private:
-  struct piece {
-    std::uint64_t bytes = 0;
-    std::uint64_t block = 0;
-    space_id space{0};
-    bool is_region = false;
-  };
-  using places = std::map<std::uint64_t, piece>;
-
-  [[nodiscard]] places::iterator piece_at(std::uint64_t address) noexcept {
-    const auto after = pieces_.upper_bound(address);
-    if (after == pieces_.begin()) return pieces_.end();
-    const auto found = std::prev(after);
-    return address - found->first < found->second.bytes ? found : pieces_.end();
-  }
-
-  /// Merges a region with the rest on both sides. Returns the place after it.
-  places::iterator end(places::iterator ended) noexcept {
-    record_end(ended->first, ended->second);
-    ended->second.is_region = false;
-    const auto after = std::next(ended);
-    if (after != pieces_.end() && is_rest_of(after->second, ended->second.block)) {
-      record_end(after->first, after->second);
-      ended->second.bytes += after->second.bytes;
-      erase(after);
-    }
-    if (ended != pieces_.begin()) {
-      const auto before = std::prev(ended);
-      if (is_rest_of(before->second, ended->second.block)) {
-        record_end(before->first, before->second);
-        before->second.bytes += ended->second.bytes;
-        erase(ended);
-        ended = before;
-      }
-    }
-    record_rest(ended->first, ended->second.bytes, ended->second.space);
-    return std::next(ended);
-  }
-
-  void erase(places::iterator place) noexcept {
-    const recording_suppressor hidden;
-    pieces_.erase(place);
-  }
-  [[nodiscard]] static bool is_rest_of(const piece& neighbour, std::uint64_t block) noexcept {
-    return !neighbour.is_region && neighbour.block == block;
-  }
-  static void record_end(std::uint64_t address, const piece& ended) noexcept {
-    record_event({0, address, ended.bytes, 0, event_kind::deallocate, ended.space.value, 0});
-  }
-  static void record_rest(std::uint64_t address, std::uint64_t bytes, space_id space) noexcept {
-    record_event({0, address, bytes, 0, event_kind::allocate, space.value, 0});
-    record_description(space.value, address, {.name = "rest of the block"});
-  }
-
-  places pieces_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/cuda/pending_frees.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// A block that was freed on a stream which may not have come that far.
-struct pending_free {
-  std::uint64_t address;
-  std::uint64_t bytes;
-  std::uint64_t stream;
-  std::uint32_t context;
-  space_id space;
-};
-
-/// Blocks freed on streams, by address, until something shows that the stream has passed the free: a synchronisation, or the
-/// driver giving the memory to another block. None overlap, so there are no more than the pools have room for.
-class pending_frees {
- public:
-  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
-
-  /// Adds one that overlaps with none. False if the system has no memory.
-  [[nodiscard]] bool add(const pending_free& added) noexcept {
-    const std::size_t at = first_behind(added.address);
-    if (!rows_.push_back(added)) return false;
-    std::memmove(rows_.data() + at + 1, rows_.data() + at, (rows_.size() - 1 - at) * sizeof(pending_free));
-    rows_[at] = added;
-    return true;
-  }
-
-  /// Removes those that overlap with [address, address + bytes), and calls `ended` for each.
-  template <class Visitor>
-  void end_overlapping(std::uint64_t address, std::uint64_t bytes, Visitor&& ended) noexcept {
-    const std::size_t first = first_behind(address);
-    std::size_t last = first;
-    for (; last != rows_.size() && rows_[last].address < address + bytes; ++last) ended(rows_[last]);
-    if (last == first) return;
-    std::memmove(rows_.data() + first, rows_.data() + last, (rows_.size() - last) * sizeof(pending_free));
-    rows_.truncate(rows_.size() - (last - first));
-  }
-
-  /// Removes those for which `is_ended` holds, and calls `ended` for each. Costs a pass over all.
-  template <class Condition, class Visitor>
-  void end_where(Condition&& is_ended, Visitor&& ended) noexcept {
-    std::size_t kept = 0;
-    for (std::size_t index = 0; index < rows_.size(); ++index) {
-      if (is_ended(rows_[index])) {
-        ended(rows_[index]);
-      } else {
-        rows_[kept++] = rows_[index];
-      }
-    }
-    rows_.truncate(kept);
-  }
-
- private:
-  /// Index of the first that ends behind `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return partition_point(rows_.size(), [&](std::size_t index) { return rows_[index].address + rows_[index].bytes <= address; });
-  }
-
-  page_array<pending_free> rows_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <optional>
-#include <utility>
-
-/// @file
-/// What the calls of CUDA's driver mean as events. Knows nothing of CUPTI.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// How the program divides the next block that this thread gets from CUDA.
-struct parts_of_block {
-  const block_part* first = nullptr;
-  std::size_t count = 0;
-};
-inline constinit thread_local parts_of_block parts_of_next_block{};
-
-/// What a `tracker` knows in a capture.
-struct tracked {
-  block_table blocks;
-  divided_blocks divided;
-  memory_table memory;
-  mapping_table mappings;
-  pending_frees pending;
-  begun_calls begun;
-  std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
-};
-
-/// Turns allocations and frees into events. An allocation is recorded when its call has succeeded, a free before its call, since
-/// another thread may get the address before that returns; a free that fails is undone by allocating the block again.
-///
-/// Every call may be made on any thread, during a capture. They take a lock, under which nothing of CUDA is called; memory is
-/// pages of its own. Where the system has none, the blocks concerned are not recorded, and `event_sink::count_dropped_event`
-/// says that the profile is not exact.
-class tracker {
- public:
-  /// Forgets everything, as where a capture begins.
-  void clear() noexcept {
-    const lock_guard guard{lock_};
-    known_.emplace();
-  }
-
-  void allocated(const place& at, std::uint64_t address, std::uint64_t bytes) noexcept {
-    if (address == 0 || bytes == 0) return;
-    const lock_guard guard{lock_};
-    end_pending_at(address, bytes);
-    add({address, bytes, at.context, spaces_.find(at.kind, at.device), name_of(at)}, std::exchange(parts_of_next_block, {}));
-  }
-
-  /// The device had no memory for a block.
-  void failed(const place& at, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    event_sink{}.out_of_memory(spaces_.find(at.kind, at.device), bytes, unknown_device_free);
-  }
-
-  /// A call begins that frees the block at `address`.
-  [[nodiscard]] ticket free_begins(const place& at, std::uint64_t address) noexcept {
-    if (address == 0) return 0;
-    const lock_guard guard{lock_};
-    held_block freed{};
-    if (!known_->blocks.take(address, freed)) return 0;
-    const ticket taken = next_ticket();
-    keep({taken, begun_call::what::free, freed, {}, {}});
-    end(freed, at);
-    return taken;
-  }
-
-  /// The call has ended. A free of a block that is unknown, such as one from before the capture, is only counted.
-  void free_ends(const place& at, std::uint64_t address, ticket taken, bool is_done) noexcept {
-    if (address == 0) return;
-    const lock_guard guard{lock_};
-    // If it is known by now, another thread has got the address since.
-    if (taken == 0 && is_done && !known_->blocks.has(address))
-      event_sink{}.deallocate(spaces_.find(at.kind, at.device), block_address{address});
-    settle(taken, is_done);
-  }
-
-  /// `cuMemCreate` has made memory without an address.
-  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept {
-    if (handle == 0) return;
-    const lock_guard guard{lock_};
-    const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
-    if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
-    begin(made);
-  }
-  void retained(std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held)) return;
-    ++held.handles;
-    keep_memory(held);
-  }
-  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
-    const ticket taken = next_ticket();
-    keep({taken, begun_call::what::release, {}, held, {}});
-    --held.handles;
-    keep_memory(held);
-    return taken;
-  }
-  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held)) return;
-    if (!known_->mappings.put({address, bytes, handle})) return event_sink{}.count_dropped_event();
-    ++held.mappings;
-    keep_memory(held);
-  }
-  /// A call begins that unmaps [address, address + bytes), which may be several mappings.
-  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    ticket taken = 0;
-    mapping unmapped{};
-    for (std::uint64_t at = address; at < address + bytes && known_->mappings.take(at, unmapped); at += unmapped.bytes) {
-      held_memory held{};
-      if (!known_->memory.get(unmapped.handle, held)) continue;
-      if (taken == 0) taken = next_ticket();
-      keep({taken, begun_call::what::unmap, {}, held, unmapped});
-      --held.mappings;
-      keep_memory(held);
-    }
-    return taken;
-  }
-  /// A call that released or unmapped has ended.
-  void ends(ticket taken, bool is_done) noexcept {
-    const lock_guard guard{lock_};
-    settle(taken, is_done);
-  }
-
-  /// A context is about to be destroyed, and with it all that was allocated in it, except memory of `cuMemCreate`.
-  void context_ends(std::uint32_t context) noexcept {
-    const lock_guard guard{lock_};
-    page_array<std::uint64_t> addresses;
-    bool has_memory = true;
-    known_->blocks.for_each([&](const held_block& held) {
-      if (held.context == context) has_memory = addresses.push_back(held.address) && has_memory;
-    });
-    if (!has_memory) event_sink{}.count_dropped_event();
-    for (const std::uint64_t address : addresses) {
-      held_block freed{};
-      if (known_->blocks.take(address, freed)) end(freed, {});
-    }
-    end_pending_where([&](const pending_free& freed) { return freed.context == context; });
-  }
-
-  /// The host has waited for a stream, or for all of a context: what was freed there before can be used again.
-  void stream_synchronized(std::uint32_t context, std::uint64_t stream) noexcept {
-    const lock_guard guard{lock_};
-    end_pending_where([&](const pending_free& freed) { return freed.context == context && freed.stream == stream; });
-  }
-  void context_synchronized(std::uint32_t context) noexcept {
-    const lock_guard guard{lock_};
-    end_pending_where([&](const pending_free& freed) { return freed.context == context; });
-  }
-
-  /// From now on, until `region_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own.
-  /// A region outside them, or over another one, does not count.
-  void region_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    try {
-      if (!known_->divided.has(address)) divide_block_with(address);
-      known_->divided.begin(address, bytes);
-    } catch (...) {  // no memory
-      event_sink{}.count_dropped_event();
-    }
-  }
-  void region_ends(std::uint64_t address) noexcept {
-    const lock_guard guard{lock_};
-    known_->divided.end(address);
-  }
-  void regions_end(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    known_->divided.end_all(address, bytes);
-  }
-
-  /// What is recorded as live on a device now.
-  [[nodiscard]] recorded_bytes recorded_on(std::uint32_t device) noexcept {
-    const lock_guard guard{lock_};
-    return known_->recorded[spaces_.of_device(device).value];
-  }
-
- private:
-  /// Lets the block around `address` have regions, unless the program has said its parts.
-  void divide_block_with(std::uint64_t address) {
-    held_block found{};
-    known_->blocks.for_each([&](const held_block& held) {
-      if (address - held.address < held.bytes) found = held;
-    });
-    if (found.bytes == 0 || found.is_divided) return;
-    known_->divided.add(found.address, found.bytes, found.space);
-    if (found.stream_and_pool != 0) {  // parts are on no stream
-      end_recorded(found);
-      event_sink{}.allocate(found.space, block_address{found.address}, found.bytes);
-    }
-    found.is_divided = true;
-    (void)known_->blocks.put(found);  // it is there already: nothing grows
-  }
-
-  void complete(const pending_free& freed) noexcept {
-    known_->recorded[freed.space.value].pending -= signed_of(freed.bytes);
-    event_sink{}.complete_deallocation(freed.space, block_address{freed.address}, freed.bytes);
-  }
-
-  [[nodiscard]] static std::int64_t signed_of(std::uint64_t bytes) noexcept { return static_cast<std::int64_t>(bytes); }
-  void count(space_id space, std::int64_t change, bool is_on_stream) noexcept {
-    recorded_bytes& sum = known_->recorded[space.value];
-    sum.live += change;
-    if (is_on_stream) sum.on_streams += change;
-  }
-
-  [[nodiscard]] ticket next_ticket() noexcept { return ++last_ticket_; }
-
-  /// 0 for a call that is not ordered on a stream.
-  [[nodiscard]] label name_of(const place& at) noexcept {
-    return at.is_on_stream ? names_.find(at.stream, at.pool).name() : label{0};
-  }
-
-  void add(held_block added, const parts_of_block& parts = {}) noexcept {
-    added.is_divided = parts.count != 0;
-    if (!known_->blocks.put(added)) return event_sink{}.count_dropped_event();
-    count(added.space, signed_of(added.bytes), added.stream_and_pool != 0);
-    if (added.is_divided) return record_parts(added.space.value, added.address, added.bytes, parts.first, parts.count);
-    const event_kind kind = added.stream_and_pool == 0 ? event_kind::allocate : event_kind::allocate_on_stream;
-    record_event({0, added.address, added.bytes, added.stream_and_pool, kind, added.space.value, 0});
-  }
-
-  /// A block that is not ordered on a stream by its allocation or by its free can be used again at once.
-  void end(const held_block& freed, const place& at) noexcept {
-    count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
-    if (freed.is_divided) known_->divided.forget(freed.address, freed.bytes);
-    if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
-    const bool is_pending =
-        at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
-    if (is_pending) {
-      recorded_bytes& sum = known_->recorded[freed.space.value];
-      sum.pending += signed_of(freed.bytes);
-      sum.pending_peak = std::max(sum.pending_peak, sum.pending);
-    }
-    record_event({0, freed.address, freed.bytes, freed.stream_and_pool, event_kind::deallocate_on_stream, freed.space.value,
-                  static_cast<std::uint16_t>(is_pending)});
-  }
-
-  template <class Condition>
-  void end_pending_where(Condition&& is_ended) noexcept {
-    known_->pending.end_where(is_ended, [this](const pending_free& freed) { complete(freed); });
-  }
-  /// Ends what is recorded of a block: itself, or its parts, which are on no stream.
-  static void end_recorded(const held_block& ended) noexcept {
-    if (ended.is_divided) {
-      event_sink{}.deallocate_range(ended.space, block_address{ended.address}, ended.bytes);
-    } else {
-      const event_kind kind = ended.stream_and_pool == 0 ? event_kind::deallocate : event_kind::deallocate_on_stream;
-      record_event({0, ended.address, ended.bytes, ended.stream_and_pool, kind, ended.space.value, 0});
-    }
-  }
-
-  /// The driver gives the memory out again, so it was free.
-  void end_pending_at(std::uint64_t address, std::uint64_t bytes) noexcept {
-    known_->pending.end_overlapping(address, bytes, [this](const pending_free& freed) { complete(freed); });
-  }
-
-  /// Ends memory that has become unused.
-  void keep_memory(const held_memory& held) noexcept {
-    if (!held.is_unused()) return (void)known_->memory.put(held);  // it is there already: nothing grows
-    known_->memory.erase(held.handle);
-    count(held.space, -signed_of(held.bytes), false);
-    event_sink{}.deallocate(held.space, block_address{held.handle}, held.bytes);
-  }
-  void begin(const held_memory& made) noexcept {
-    count(made.space, signed_of(made.bytes), false);
-    event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
-  }
-
-  void keep(const begun_call& begun) noexcept {
-    if (!known_->begun.add(begun)) event_sink{}.count_dropped_event();
-  }
-
-  void settle(ticket taken, bool is_done) noexcept {
-    if (taken == 0) return;
-    known_->begun.take(taken, [&](const begun_call& begun) {
-      if (!is_done) take_back(begun);
-    });
-  }
-
-  void take_back(const begun_call& begun) noexcept {
-    switch (begun.done) {
-      case begun_call::what::free: end_pending_at(begun.block.address, begun.block.bytes); return add(begun.block);
-      case begun_call::what::release: return restore(begun.memory, 1, 0);
-      case begun_call::what::unmap:
-        if (!known_->mappings.put(begun.unmapped)) return event_sink{}.count_dropped_event();
-        return restore(begun.memory, 0, 1);
-    }
-  }
-
-  /// Takes back that a handle was released or unmapped, whatever other threads have done with it since.
-  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept {
-    const bool is_gone = !known_->memory.get(held.handle, held);
-    held.handles = (is_gone ? 0 : held.handles) + handles;
-    held.mappings = (is_gone ? 0 : held.mappings) + mappings;
-    if (!known_->memory.put(held)) return event_sink{}.count_dropped_event();
-    if (is_gone) begin(held);
-  }
-
-  futex_lock lock_;
-  std::optional<tracked> known_{std::in_place};
-  spaces spaces_;
-  stream_names names_;
-  ticket last_ticket_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -26976,64 +26888,6 @@ class device_readings {
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
 // ---- <memprof/backend/cuda/driver_events.hpp>
-// ---- <memprof/backend/cuda/array_bytes.hpp>
-#include <algorithm>
-#include <cstddef>
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// Bytes of one channel of an array's element (`CUarray_format`); 0 for formats whose elements have no size of their own, as
-/// compressed and planar ones.
-[[nodiscard]] constexpr std::size_t channel_bytes(int format) noexcept {
-  switch (format) {
-    case 0x01:  // unsigned and signed, 8 bits
-    case 0x08: return 1;
-    case 0x02:  // 16 bits
-    case 0x09:
-    case 0x10: return 2;  // half
-    case 0x03:            // 32 bits
-    case 0x0a:
-    case 0x20: return 4;  // float
-    default: return 0;
-  }
-}
-
-/// Bytes of an element. Normalised formats name their channels: `CU_AD_FORMAT_UNORM_INT8X1` to `..._SNORM_INT16X4`.
-[[nodiscard]] constexpr std::size_t element_bytes(int format, unsigned channels) noexcept {
-  constexpr int first_normalised = 0xc0;
-  constexpr int last_normalised = 0xcb;
-  if (format >= first_normalised && format <= last_normalised) {
-    const int index = format - first_normalised;
-    const std::size_t count = std::size_t{1} << index % 3;
-    return index / 3 % 2 == 0 ? count : 2 * count;
-  }
-  constexpr int rgb10_a2 = 0x50;
-  if (format == rgb10_a2) return 4;
-  return channel_bytes(format) * channels;
-}
-
-/// What an array holds, without the padding that the driver adds. Layers and faces of a cube count as depth.
-[[nodiscard]] constexpr std::size_t array_bytes(const array_3d_descriptor& described) noexcept {
-  return described.width * std::max<std::size_t>(described.height, 1) * std::max<std::size_t>(described.depth, 1) *
-         element_bytes(described.format, described.channels);
-}
-
-/// The same for all levels of a mipmapped array, each half as large as the one before in every direction but that of layers.
-[[nodiscard]] constexpr std::size_t mipmapped_array_bytes(array_3d_descriptor described, unsigned levels) noexcept {
-  constexpr unsigned layered_or_cube = 0x01 | 0x04;
-  std::size_t sum = 0;
-  for (unsigned level = 0; level < levels; ++level) {
-    sum += array_bytes(described);
-    described.width = std::max<std::size_t>(described.width / 2, 1);
-    if (described.height != 0) described.height = std::max<std::size_t>(described.height / 2, 1);
-    if (described.depth != 0 && (described.flags & layered_or_cube) == 0)
-      described.depth = std::max<std::size_t>(described.depth / 2, 1);
-  }
-  return sum;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -27304,25 +27158,6 @@ class driver_events {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-// ---- <memprof/backend/nvtx/region_receiver.hpp>
-#include <atomic>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// Of a backend that knows the blocks in which a program registers regions. All may be called on any thread.
-struct region_receiver {
-  void (*begin)(std::uint64_t address, std::uint64_t bytes) noexcept;
-  void (*end)(std::uint64_t address) noexcept;
-  /// All regions that begin in [address, address + bytes).
-  void (*end_all)(std::uint64_t address, std::uint64_t bytes) noexcept;
-};
-
-/// Null: nobody records regions.
-inline constinit std::atomic<const region_receiver*> process_region_receiver{nullptr};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
 
 #include <atomic>
 #include <cstdint>
@@ -27363,12 +27198,6 @@ inline void read_devices(std::string_view name) noexcept {
   self.readings.segment_ends(name, self.events.pools(), self.events.blocks());
 }
 
-/// The regions that a program registers by NVTX, if `nvtx_backend` hears of them.
-inline constexpr nvtx::region_receiver regions_of_blocks{
-    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_listener().events.blocks().region_begins(address, bytes); },
-    [](std::uint64_t address) noexcept { process_listener().events.blocks().region_ends(address); },
-    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_listener().events.blocks().regions_end(address, bytes); }};
-
 /// Begins to record. Returns why that failed; empty on success.
 [[nodiscard]] inline std::string begin_listening() {
   listener& self = process_listener();
@@ -27380,15 +27209,13 @@ inline constexpr nvtx::region_receiver regions_of_blocks{
   driver_questions driver;
   driver.find(self.library);
   self.readings.begin(driver, self.events.pools(), self.events.blocks());
-  // Release pairs with the acquire in `record_segment_end`, and in `with_receiver`.
+  // Release pairs with the acquire in `record_segment_end`.
   segment_listener.store(read_devices, std::memory_order_release);
-  nvtx::process_region_receiver.store(&regions_of_blocks, std::memory_order_release);
   return {};
 }
 
 inline void end_listening() noexcept {
   listener& self = process_listener();
-  nvtx::process_region_receiver.store(nullptr, std::memory_order_relaxed);
   // Null if that failed to begin.
   if (segment_listener.exchange(nullptr, std::memory_order_relaxed) != nullptr)
     self.readings.end(self.events.pools(), self.events.blocks());
@@ -27490,729 +27317,1872 @@ static_assert(backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/backend/nvtx.hpp>
-/// @file
-/// NVTX's ranges as operations: `memprof::begin_capture<memprof::nvtx_backend>()`. Needs no header of NVTX, which need not be
-/// there.
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#include <string_view>
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_24
 
-#if MEMPROF_ENABLED
-// ---- <memprof/backend/nvtx/nvtx_injection.hpp>
-// ---- <memprof/backend/nvtx/nvtx_interface.hpp>
+// ---- <memprof/backend/cuda/runtime_interface.hpp>
 #include <cstddef>
 #include <cstdint>
 
 /// @file
-/// What NVTX (nvtx3/nvtxDetail/nvtxTypes.h and nvtxExtTypes.h, NVTX 3.0 and later) lets a tool do: types and numbers of its own
-/// headers, which need not be there. `tests/nvtx` compares them.
+/// What a program compiled by nvcc knows of CUDA's runtime, declared here so that no CUDA header is needed: layouts and numbers
+/// are part of its binary interface. `tests/cuda/runtime_interface.cpp` compares them with the headers, where these are.
 
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// Opaque handles, which the tool makes up.
-using domain_handle = const void*;
-using string_handle = const void*;
-
-enum class message_type : std::int32_t { unknown = 0, ascii = 1, unicode = 2, registered = 3 };
-
-union message_value {
-  const char* ascii;
-  const wchar_t* unicode;
-  string_handle registered;
+/// `cudaError_t`, of the errors that the replacement reports.
+enum class runtime_result : int {
+  done = 0,
+  invalid_value = 1,
+  memory_allocation = 2,
+  invalid_configuration = 9,
+  invalid_symbol = 13,
+  no_device = 100,
+  invalid_device = 101,
+  invalid_resource_handle = 400,
 };
 
-/// nvtxEventAttributes_t.
-struct event_attributes {
-  std::uint16_t version;
-  std::uint16_t size;
-  std::uint32_t category;
-  std::int32_t color_type;
-  std::uint32_t color;
-  std::int32_t payload_type;
-  std::int32_t reserved;
-  std::uint64_t payload;
-  message_type type;
-  message_value message;
+/// Its name and its text, as `cudaGetErrorName` and `cudaGetErrorString` give them.
+struct runtime_result_text {
+  runtime_result of;
+  const char* name;
+  const char* text;
 };
-
-using function = void (*)();
-using function_table = function**;  ///< pointers to the places that the program calls through
-
-/// NvtxExportTableCallbacks: number 1 of the tables that `get_export_table` gives.
-struct callback_table {
-  std::size_t size;
-  int (*functions_of_module)(std::int32_t module, function_table* table, unsigned* count);
+inline constexpr runtime_result_text runtime_result_texts[] = {
+    {runtime_result::done, "cudaSuccess", "no error"},
+    {runtime_result::invalid_value, "cudaErrorInvalidValue", "invalid argument"},
+    {runtime_result::memory_allocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {runtime_result::invalid_configuration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {runtime_result::invalid_symbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {runtime_result::no_device, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {runtime_result::invalid_device, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {runtime_result::invalid_resource_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
 };
-using get_export_table = const void* (*)(std::uint32_t table);
-inline constexpr std::uint32_t callbacks = 1;
+inline constexpr runtime_result_text unknown_result_text{runtime_result::done, "unrecognized error code",
+                                                         "unrecognized error code"};
 
-inline constexpr std::int32_t core = 1;
-inline constexpr unsigned range_start_ex = 4;
-inline constexpr unsigned range_start_ascii = 5;
-inline constexpr unsigned range_start_wide = 6;
-inline constexpr unsigned range_end = 7;
-inline constexpr unsigned range_push_ex = 8;
-inline constexpr unsigned range_push_ascii = 9;
-inline constexpr unsigned range_push_wide = 10;
-inline constexpr unsigned range_pop = 11;
-
-inline constexpr std::int32_t core_2 = 5;
-inline constexpr unsigned domain_range_start_ex = 2;
-inline constexpr unsigned domain_range_end = 3;
-inline constexpr unsigned domain_range_push_ex = 4;
-inline constexpr unsigned domain_range_pop = 5;
-inline constexpr unsigned domain_register_ascii = 10;
-inline constexpr unsigned domain_register_wide = 11;
-inline constexpr unsigned domain_create_ascii = 12;
-inline constexpr unsigned domain_create_wide = 13;
-
-/// NvtxInitializeInjectionNvtxFunc_t: NVTX calls it once, with the first call of the program. Returns 1 if the tool takes the calls.
-using initialize_function = int (*)(get_export_table);
-
-// --- extensions: nvToolsExtMem.h, version 1.2 ---
-
-/// nvtxExtModuleSegment_t: where the program finds the functions of an extension.
-struct extension_segment {
-  std::size_t number;
-  std::size_t count;
-  std::intptr_t* functions;
-};
-/// nvtxExtModuleInfo_t.
-struct extension_module {
-  std::uint16_t nvtx_version;
-  std::uint16_t size;
-  std::uint16_t module;
-  std::uint16_t compatibility;
-  std::size_t segment_count;
-  extension_segment* segments;
-  void (*get_export_function)();
-  const void* more;
-};
-/// NvtxExtInitializeInjectionFunc_t: called once for each extension that the program calls.
-using initialize_extension_function = int (*)(extension_module*);
-
-inline constexpr std::uint16_t memory_module = 1;
-inline constexpr std::size_t heap_register = 0;
-inline constexpr std::size_t heap_unregister = 1;
-inline constexpr std::size_t heap_reset = 2;
-inline constexpr std::size_t regions_register = 3;
-inline constexpr std::size_t regions_resize = 4;
-inline constexpr std::size_t regions_unregister = 5;
-inline constexpr std::size_t regions_name = 6;
-
-/// NVTX_MEM_TYPE_VIRTUAL_ADDRESS: descriptors are `address_range`s.
-inline constexpr std::uint32_t virtual_address = 1;
-
-/// nvtxMemVirtualRangeDesc_t.
-struct address_range {
-  std::size_t bytes;
-  const void* address;
-};
-
-using heap_handle = const void*;
-using region_handle = const void*;  ///< we give out the region's address, so that a reference is an address either way
-
-/// nvtxMemHeapDesc_t.
-struct heap_description {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t reserved;
-  std::uint32_t usage;
-  std::uint32_t type;
-  std::size_t range_size;
-  const address_range* range;
-  std::uint32_t category;
-  message_type name_type;
-  message_value name;
-};
-
-/// nvtxMemRegionsRegisterBatch_t.
-struct regions_to_register {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t type;
-  heap_handle heap;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;  ///< `address_range`s, each of `element_size` bytes
-  region_handle* handles;
-};
-
-/// nvtxMemRegionsResizeBatch_t.
-struct regions_to_resize {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t type;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;
-};
-
-/// nvtxMemRegionsUnregisterBatch_t.
-struct regions_to_unregister {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t reference_type;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;  ///< `region_handle`s
-};
-
-/// nvtxMemRegionNameDesc_t.
-struct region_name {
-  std::uint32_t reference_type;
-  message_type name_type;
-  region_handle region;
-  message_value name;
-  std::uint32_t category;
-  std::uint32_t reserved;
-};
-/// nvtxMemRegionsNameBatch_t.
-struct regions_to_name {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t reserved;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;  ///< `region_name`s
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-// ---- <memprof/backend/nvtx/nvtx_ranges.hpp>
-// ---- <memprof/backend/nvtx/nvtx_text.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <unordered_set>
-
-/// @file
-/// The texts of NVTX's messages.
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// A wide string in UTF-8, cut to the 500 bytes or so that suffice for a name; what is no character becomes U+FFFD.
-class narrow_text {
- public:
-  explicit narrow_text(const wchar_t* wide) noexcept {
-    for (; *wide != 0 && size_ + 4 <= text_.size(); ++wide) add(static_cast<std::uint32_t>(*wide));
+[[nodiscard]] constexpr const runtime_result_text& text_of(int result) noexcept {
+  for (const runtime_result_text& each : runtime_result_texts) {
+    if (static_cast<int>(each.of) == result) return each;
   }
-  [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
+  return unknown_result_text;
+}
+
+/// `dim3`.
+struct launch_shape {
+  unsigned x;
+  unsigned y;
+  unsigned z;
+};
+
+/// `cudaLaunchConfig_t`.
+struct launch_configuration {
+  launch_shape grid;
+  launch_shape block;
+  std::size_t shared_bytes;
+  void* stream;
+  void* attributes;
+  unsigned attribute_count;
+};
+
+/// `cudaExtent` and `cudaPos`.
+struct extent {
+  std::size_t width;
+  std::size_t height;
+  std::size_t depth;
+};
+struct position {
+  std::size_t x;
+  std::size_t y;
+  std::size_t z;
+};
+
+/// `cudaPitchedPtr`.
+struct pitched_pointer {
+  void* address;
+  std::size_t pitch;
+  std::size_t width;
+  std::size_t height;
+};
+
+/// `cudaMemcpy3DParms`, and `cudaMemcpy3DPeerParms`. An end of the copy is an array, or else a pointer.
+struct copy_3d {
+  void* from_array;
+  position from_position;
+  pitched_pointer from;
+  void* to_array;
+  position to_position;
+  pitched_pointer to;
+  struct extent extent;
+  int kind;
+};
+struct peer_copy_3d {
+  void* from_array;
+  position from_position;
+  pitched_pointer from;
+  int from_device;
+  void* to_array;
+  position to_position;
+  pitched_pointer to;
+  int to_device;
+  struct extent extent;
+};
+
+/// `cudaChannelFormatDesc`: bits of each channel.
+struct channel_bits {
+  int x;
+  int y;
+  int z;
+  int w;
+  int kind;
+};
+inline constexpr int last_channel_kind_with_size = 16;                 ///< those behind it are compressed or packed
+inline constexpr unsigned runtime_array_without_memory = 0x40 | 0x80;  ///< `cudaArraySparse`, `cudaArrayDeferredMapping`
+
+/// `cudaPointerAttributes`, as far as CUDA 12 has it; the rest is reserved.
+struct pointer_attributes {
+  int type;  ///< 0: unknown, 1: of the host, 2: of a device, 3: managed
+  int device;
+  void* device_pointer;
+  void* host_pointer;
+};
+
+/// `cudaFuncAttributes`.
+struct function_attributes {
+  std::size_t shared_bytes;
+  std::size_t constant_bytes;
+  std::size_t local_bytes;
+  int threads_per_block;
+  int registers;
+  int ptx_version;
+  int binary_version;
+  int cache_mode;
+  int dynamic_shared_bytes;
+  int rest[23];
+};
+
+/// `cudaMemPoolAttr`, of those that have a value here.
+enum class pool_attribute : int {
+  reuse_follow_event_dependencies = 1,
+  reuse_allow_opportunistic = 2,
+  reuse_allow_internal_dependencies = 3,
+  release_threshold = 4,
+  reserved_current = 5,
+  reserved_high = 6,
+  used_current = 7,
+  used_high = 8,
+};
+
+/// `cudaDeviceAttr`, of those that are not 0 here.
+enum class device_attribute : int {
+  threads_per_block = 1,
+  block_x = 2,
+  block_y = 3,
+  block_z = 4,
+  grid_x = 5,
+  grid_y = 6,
+  grid_z = 7,
+  shared_per_block = 8,
+  constant_memory = 9,
+  warp_size = 10,
+  max_pitch = 11,
+  registers_per_block = 12,
+  clock_rate = 13,
+  texture_alignment = 14,
+  gpu_overlap = 15,
+  multiprocessors = 16,
+  can_map_host_memory = 19,
+  surface_alignment = 30,
+  concurrent_kernels = 31,
+  memory_clock_rate = 36,
+  memory_bus_width = 37,
+  l2_cache = 38,
+  threads_per_multiprocessor = 39,
+  copy_engines = 40,
+  unified_addressing = 41,
+  texture_pitch_alignment = 51,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+  stream_priorities = 78,
+  shared_per_multiprocessor = 81,
+  registers_per_multiprocessor = 82,
+  managed_memory = 83,
+  concurrent_managed_access = 89,
+  host_pointer_for_registered = 91,
+  cooperative_launch = 95,
+  shared_per_block_optin = 97,
+  host_register = 99,
+  blocks_per_multiprocessor = 106,
+  reserved_shared_per_block = 111,
+  memory_pools = 115,
+};
+
+/// `cudaDeviceProp` of CUDA 13, which `cudaGetDeviceProperties` gives.
+struct device_properties_13 {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_mask;
+  std::size_t total_memory;
+  std::size_t shared_per_block;
+  int registers_per_block;
+  int warp_size;
+  std::size_t max_pitch;
+  int threads_per_block;
+  int block[3];
+  int grid[3];
+  std::size_t constant_memory;
+  int major;
+  int minor;
+  std::size_t texture_alignment;
+  std::size_t texture_pitch_alignment;
+  int multiprocessors;
+  int integrated;
+  int can_map_host_memory;
+  int textures_and_surfaces[39];
+  std::size_t surface_alignment;
+  int concurrent_kernels;
+  int ecc_and_bus[5];
+  int copy_engines;
+  int unified_addressing;
+  int memory_bus_width;
+  int l2_cache;
+  int persisting_l2_cache;
+  int threads_per_multiprocessor;
+  int stream_priorities;
+  int l1_caches[2];
+  std::size_t shared_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int managed_memory;
+  int boards_and_atomics[3];
+  int pageable_access;
+  int concurrent_managed_access;
+  int preemption;
+  int host_pointer_for_registered;
+  int cooperative_launch;
+  std::size_t shared_per_block_optin;
+  int managed_access[2];
+  int blocks_per_multiprocessor;
+  int access_policy_window;
+  std::size_t reserved_shared_per_block;
+  int host_register;
+  int sparse_arrays;
+  int read_only_register;
+  int timeline_semaphores;
+  int memory_pools;
+  int rest[71];
+};
+
+/// That of CUDA 12, which `cudaGetDeviceProperties_v2` gives.
+struct device_properties_12 {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_mask;
+  std::size_t total_memory;
+  std::size_t shared_per_block;
+  int registers_per_block;
+  int warp_size;
+  std::size_t max_pitch;
+  int threads_per_block;
+  int block[3];
+  int grid[3];
+  int clock_rate;
+  std::size_t constant_memory;
+  int major;
+  int minor;
+  std::size_t texture_alignment;
+  std::size_t texture_pitch_alignment;
+  int device_overlap;
+  int multiprocessors;
+  int execution_timeout;
+  int integrated;
+  int can_map_host_memory;
+  int compute_mode;
+  int textures_and_surfaces[40];
+  std::size_t surface_alignment;
+  int concurrent_kernels;
+  int ecc_and_bus[5];
+  int copy_engines;
+  int unified_addressing;
+  int memory_clock_rate;
+  int memory_bus_width;
+  int l2_cache;
+  int persisting_l2_cache;
+  int threads_per_multiprocessor;
+  int stream_priorities;
+  int l1_caches[2];
+  std::size_t shared_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int managed_memory;
+  int boards_and_atomics[3];
+  int double_precision_ratio;
+  int pageable_access;
+  int concurrent_managed_access;
+  int preemption;
+  int host_pointer_for_registered;
+  int cooperative_launch;
+  int cooperative_launch_on_devices;
+  std::size_t shared_per_block_optin;
+  int managed_access[2];
+  int blocks_per_multiprocessor;
+  int access_policy_window;
+  std::size_t reserved_shared_per_block;
+  int host_register;
+  int sparse_arrays;
+  int read_only_register;
+  int timeline_semaphores;
+  int memory_pools;
+  int rest[71];
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_blocks.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// The calls that free: each frees blocks of one sort only.
+enum class freeing_call : std::uint8_t { free, free_host, free_array, free_mipmapped_array };
+
+/// A block of a simulated device, or of the host's memory that goes with it.
+struct simulated_block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  ///< as the program asked for them
+  memory_kind kind = memory_kind::device;
+  freeing_call freed_by = freeing_call::free;
+  std::uint32_t device = 0;
+  std::uint64_t pool = 0;              ///< 0: by no call of the stream-ordered allocator
+  std::uint16_t bytes_of_element = 0;  ///< of an array
+};
+
+/// The blocks by address, in memory of its own.
+class simulated_blocks {
+ public:
+  /// False if the system has no memory.
+  [[nodiscard]] bool put(const simulated_block& added) noexcept {
+    const live_blocks::insertion made = table_.insert(added.address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {added.address, added.bytes, added.pool,
+                   std::uint64_t{added.device} << 32 | std::uint64_t{added.bytes_of_element} << 16 |
+                       std::uint64_t{static_cast<std::uint8_t>(added.freed_by)} << 8 | static_cast<std::uint8_t>(added.kind)};
+    return true;
+  }
+
+  /// The block at `address`; one of address 0 if there is none.
+  [[nodiscard]] simulated_block at(std::uint64_t address) const noexcept {
+    const block* const entry = table_.at(address);
+    return entry == nullptr ? simulated_block{} : to_simulated(*entry);
+  }
+
+  /// The block that `address` lies in, likewise. Costs a pass over all, unless it is the first byte.
+  [[nodiscard]] simulated_block around(std::uint64_t address) const noexcept {
+    simulated_block found = at(address);
+    if (found.address != 0) return found;
+    for_each([&](const simulated_block& each) {
+      if (address >= each.address && address - each.address < each.bytes) found = each;
+    });
+    return found;
+  }
+
+  void erase(std::uint64_t address) noexcept {
+    if (const live_blocks::place found = table_.find(address)) table_.erase(found);
+  }
+
+  /// In no particular order; `visit` must not change the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    table_.for_each([&](const block& entry) { visit(to_simulated(entry)); });
+  }
 
  private:
-  void add(std::uint32_t code) noexcept {
-    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
-    if (code < 0x80) return put(code);
-    if (code < 0x800) {
-      put(0xC0U | code >> 6);
-    } else {
-      if (code < 0x10000) {
-        put(0xE0U | code >> 12);
-      } else {
-        put(0xF0U | code >> 18);
-        put(0x80U | (code >> 12 & 0x3FU));
-      }
-      put(0x80U | (code >> 6 & 0x3FU));
-    }
-    put(0x80U | (code & 0x3FU));
+  [[nodiscard]] static simulated_block to_simulated(const block& entry) noexcept {
+    return {entry.address,
+            entry.bytes,
+            static_cast<memory_kind>(entry.owner & 0xFF),
+            static_cast<freeing_call>(entry.owner >> 8 & 0xFF),
+            static_cast<std::uint32_t>(entry.owner >> 32),
+            entry.born_thread,
+            static_cast<std::uint16_t>(entry.owner >> 16)};
   }
-  void put(std::uint32_t byte) noexcept { text_[size_++] = static_cast<char>(byte); }
 
-  std::array<char, 504> text_;
-  std::size_t size_ = 0;
+  live_blocks table_;
 };
 
-/// Strings that the program has registered: a handle is the address of the string, which lives as long as the process.
-class registered_strings {
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_pools.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A memory pool. It holds what its blocks need and nothing more, so that what it has reserved is what is used.
+struct simulated_pool {
+  std::uint64_t handle;
+  memory_kind kind;
+  std::uint32_t device;
+  bool is_own;  ///< the device's own
+  std::uint64_t release_threshold;
+  std::uint64_t used;  ///< with what was freed on streams that nothing has waited for
+  std::uint64_t used_high;
+  std::uint64_t reserved_high;
+};
+
+/// The pools, few, so they are searched one by one.
+class simulated_pools {
  public:
   /// Null if the system has no memory.
-  [[nodiscard]] string_handle add(std::string_view text) noexcept {
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    try {
-      return &*known_.emplace(text).first;
-    } catch (...) {
-      return nullptr;
-    }
+  [[nodiscard]] simulated_pool* add(memory_kind kind, std::uint32_t device, bool is_own) noexcept {
+    constexpr std::uint64_t first_handle = std::uint64_t{1} << 32;  // handles are in sequence, so that runs repeat
+    constexpr std::uint64_t step = 256;
+    const std::uint64_t handle = first_handle + step * ++made_;
+    return pools_.push_back({handle, kind, device, is_own, 0, 0, 0, 0}) ? &pools_.back() : nullptr;
   }
-  [[nodiscard]] static std::string_view text_of(string_handle handle) noexcept {
-    return *static_cast<const std::string*>(handle);
+
+  /// Null if it is unknown.
+  [[nodiscard]] simulated_pool* find(std::uint64_t handle) noexcept {
+    for (simulated_pool& pool : pools_) {
+      if (pool.handle == handle) return &pool;
+    }
+    return nullptr;
+  }
+
+  /// The device's own, made when it is first asked for. Null if the system has no memory.
+  [[nodiscard]] simulated_pool* own_of(std::uint32_t device) noexcept {
+    for (simulated_pool& pool : pools_) {
+      if (pool.is_own && pool.device == device) return &pool;
+    }
+    return add(memory_kind::device, device, true);
+  }
+
+  /// False if there is none of that handle, or it is a device's own.
+  [[nodiscard]] bool remove(std::uint64_t handle) noexcept {
+    simulated_pool* const found = find(handle);
+    if (found == nullptr || found->is_own) return false;
+    pools_.erase(static_cast<std::size_t>(found - pools_.data()));
+    return true;
+  }
+
+  /// Its pool may be gone.
+  void block_begins(std::uint64_t handle, std::uint64_t bytes) noexcept {
+    simulated_pool* const pool = find(handle);
+    if (pool == nullptr) return;
+    pool->used += bytes;
+    pool->used_high = std::max(pool->used_high, pool->used);
+    pool->reserved_high = std::max(pool->reserved_high, pool->used);
+  }
+  void block_ends(std::uint64_t handle, std::uint64_t bytes) noexcept {
+    if (simulated_pool* const pool = find(handle)) pool->used -= bytes;
   }
 
  private:
-  futex_lock lock_;
-  std::unordered_set<std::string> known_;
+  page_array<simulated_pool> pools_;
+  std::uint64_t made_ = 0;
 };
 
-[[nodiscard]] inline registered_strings& process_strings() {
-  const recording_suppressor hidden;
-  static auto* const made = new registered_strings;
-  return *made;
-}
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-/// Calls `use(text)` with a message.
-template <class Use>
-auto with_message(message_type type, message_value message, Use use) {
-  using namespace std::string_view_literals;
-  if (message.registered == nullptr) return use("(unnamed)"sv);
-  switch (type) {
-    case message_type::ascii: return use(std::string_view{message.ascii});
-    case message_type::registered: return use(registered_strings::text_of(message.registered));
-    case message_type::unicode: return use(narrow_text{message.unicode}.view());
-    default: return use("(unnamed)"sv);
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-#include <atomic>
+// ---- <memprof/backend/cuda/simulated_memory.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string_view>
+#include <system_error>
+
+#include <sys/mman.h>
 
 /// @file
-/// NVTX's ranges as operations. Knows nothing of how NVTX calls.
+/// The memory of devices that are not there: what the calls of CUDA's runtime allocate and free, in numbers and as events.
 
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-/// Whether the active capture records ranges.
-inline constinit std::atomic<bool> are_ranges_recorded{false};
-
-/// A range as an operation of a capture; `capture` 0: it is none.
-struct ranged_operation {
-  open_operation operation{};
-  std::uint32_t capture = 0;
-
-  [[nodiscard]] static ranged_operation begin(std::string_view name) noexcept {
-    // Relaxed: a range that overlaps the capture's begin or end may belong to it or not.
-    const std::uint32_t capture = event_sink{}.capture();
-    if (capture == 0 || !are_ranges_recorded.load(std::memory_order_relaxed) || !event_sink{}.is_thread_recordable()) return {};
-    const label text = event_sink{}.label_of(name);
-    ranged_operation begun{event_sink{}.begin_operation(text, {}), capture};
-    event_sink{}.set_innermost_name(text);
-    return begun;
-  }
-  void end() const noexcept {
-    if (capture != 0) event_sink{}.end_operation(operation, capture);
-  }
-};
-
-/// The ranges that are open on a thread by push and pop. Each domain has a stack of its own.
-class thread_ranges {
- public:
-  static constexpr std::size_t most = 64;  ///< those deeper are only counted
-
-  /// Returns the number of ranges of that domain around the new one, as NVTX does.
-  int push(domain_handle domain, std::string_view name) noexcept {
-    if (count_ == most || lost_ != 0) return static_cast<int>(most + lost_++);
-    open_[count_++] = {domain, ranged_operation::begin(name)};
-    return depth_of(domain) - 1;
-  }
-  /// Returns the number of ranges around the one that has ended; -1 if there was none.
-  int pop(domain_handle domain) noexcept {
-    if (lost_ != 0) return static_cast<int>(most + --lost_);
-    for (std::size_t index = count_; index-- != 0;) {
-      if (open_[index].domain != domain) continue;
-      open_[index].range.end();
-      for (std::size_t next = index + 1; next != count_; ++next) open_[next - 1] = open_[next];
-      --count_;
-      return depth_of(domain);
-    }
-    return -1;
-  }
-
- private:
-  struct open_range {
-    domain_handle domain;
-    ranged_operation range;
-  };
-
-  [[nodiscard]] int depth_of(domain_handle domain) const noexcept {
-    int depth = 0;
-    for (std::size_t index = 0; index != count_; ++index) depth += open_[index].domain == domain ? 1 : 0;
-    return depth;
-  }
-
-  open_range open_[most];
-  std::size_t count_;
-  std::size_t lost_;
-};
-
-/// A thread's object is on the heap, because a module loaded at run time takes its thread-local storage from a scarce reserve.
-struct thread_ranges_slot {
-  thread_ranges* ranges = nullptr;
-  bool has_ended = false;
-
-  thread_ranges_slot() = default;
-  thread_ranges_slot(const thread_ranges_slot&) = delete;
-  thread_ranges_slot& operator=(const thread_ranges_slot&) = delete;
-  ~thread_ranges_slot() {
-    const recording_suppressor hidden;
-    has_ended = true;
-    std::free(ranges);
-  }
-};
-
-/// Null if the thread is about to end, or the system has no memory.
-[[nodiscard]] inline thread_ranges* ranges_of_this_thread() noexcept {
-  thread_local thread_ranges_slot slot;
-  if (slot.ranges == nullptr && !slot.has_ended) {
-    const recording_suppressor hidden;
-    slot.ranges = static_cast<thread_ranges*>(std::calloc(1, sizeof(thread_ranges)));
-  }
-  return slot.has_ended ? nullptr : slot.ranges;
+/// Zeroed memory that the host can touch, of which each page exists once it is touched; null if the system refuses. Not from
+/// `malloc`, whose blocks count in another space.
+[[nodiscard]] inline void* map_host_block(std::uint64_t bytes) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return made == MAP_FAILED ? nullptr : made;
 }
 
-/// The ranges that were begun by start and may end on another thread: each is an operation of the thread that started it.
-class started_ranges {
- public:
-  /// Returns the range's number, from 1.
-  [[nodiscard]] std::uint64_t start(std::string_view name) noexcept {
-    const ranged_operation begun = ranged_operation::begin(name);
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    const std::uint64_t number = ++last_;
-    if (begun.capture != 0 && !open_.push_back({number, begun})) begun.end();
-    return number;
+/// Of each device: what it has, and what is taken.
+struct simulated_device {
+  std::uint64_t capacity = 0;  ///< 0: no limit
+  std::uint64_t size_multiple = 1;
+  std::uint64_t used = 0;
+  std::uint64_t current_pool = 0;  ///< 0: its own
+
+  [[nodiscard]] std::uint64_t taken_by(std::uint64_t bytes) const noexcept {
+    return (bytes + size_multiple - 1) / size_multiple * size_multiple;
   }
-  void end(std::uint64_t number) noexcept {
-    ranged_operation ended{};
-    {
-      const recording_suppressor hidden;
-      const lock_guard guard{lock_};
-      for (started& each : open_) {
-        if (each.number != number) continue;
-        ended = each.range;
-        each = open_[open_.size() - 1];
-        open_.pop_back();
-        break;
+  [[nodiscard]] std::uint64_t free() const noexcept { return used < total() ? total() - used : 0; }
+  /// As large as no device is, if there is no limit: programs that take a share of what is free need a number.
+  [[nodiscard]] std::uint64_t total() const noexcept { return capacity == 0 ? std::uint64_t{1} << 40 : capacity; }
+};
+
+/// Blocks of devices have addresses without memory (`phantom_addresses`), pinned and managed ones have memory of the host. What
+/// is freed on a stream keeps its address, and its bytes of the device, until the host has waited for the stream, the stream
+/// takes an equal block, or the device is full.
+///
+/// Every call may be made on any thread. They wait for each other.
+class simulated_memory {
+ public:
+  /// A capture begins. What was allocated in an earlier one is still there.
+  void begin(const device_description& described) noexcept {
+    const lock_guard guard{lock_};
+    device_count_ = 1;
+    for (simulated_device& device : devices_) device = {.current_pool = device.current_pool};
+    for (std::size_t index = 0; index < described.space_count; ++index) {
+      const device_space& space = described.spaces[index];
+      const std::uint32_t of = device_of(space.name.view());
+      if (of >= spaces::max_devices) continue;
+      devices_[of].capacity = static_cast<std::uint64_t>(std::max<std::int64_t>(space.capacity, 0));
+      devices_[of].size_multiple = static_cast<std::uint64_t>(std::max<std::int64_t>(space.size_multiple, 1));
+      device_count_ = std::max(device_count_, of + 1);
+    }
+    blocks_.for_each([&](const simulated_block& each) {
+      if (each.kind == memory_kind::device) count(each.device, each.bytes);
+    });
+    for (const waiting_block& each : waiting_) count(each.device, each.bytes);
+    tracker_.clear();
+  }
+
+  [[nodiscard]] std::uint32_t device_count() noexcept {
+    const lock_guard guard{lock_};
+    return device_count_;
+  }
+  [[nodiscard]] simulated_device device(std::uint32_t which) noexcept {
+    const lock_guard guard{lock_};
+    return devices_[which];
+  }
+
+  /// Of `wanted`, the kind, the device and the address are of no account. Its pool is the one that serves it, also if `at` does
+  /// not name it; 0 for calls that are not of the stream-ordered allocator.
+  [[nodiscard]] runtime_result allocate(const place& at, simulated_block wanted, void*& address) noexcept {
+    const lock_guard guard{lock_};
+    wanted.kind = at.kind;
+    wanted.device = at.device;
+    address = at.kind == memory_kind::device ? take_on_device(at, wanted) : map_host_block(wanted.bytes);
+    wanted.address = reinterpret_cast<std::uintptr_t>(address);
+    if (address != nullptr && !blocks_.put(wanted)) {
+      return_memory(wanted);
+      address = nullptr;
+    }
+    if (address == nullptr) {
+      const std::uint64_t free = at.kind == memory_kind::device ? devices_[at.device].free() : unknown_device_free;
+      event_sink{}.out_of_memory(spaces_.find(at.kind, at.device), wanted.bytes, free);
+      return runtime_result::memory_allocation;
+    }
+    if (at.kind == memory_kind::device) count(at.device, wanted.bytes);
+    if (wanted.pool != 0) pools_.block_begins(wanted.pool, wanted.bytes);
+    tracker_.allocated(at, wanted.address, wanted.bytes);
+    return runtime_result::done;
+  }
+
+  /// `at` says whether the call is ordered on a stream.
+  [[nodiscard]] runtime_result free(const place& at, freeing_call call, std::uint64_t address) noexcept {
+    const lock_guard guard{lock_};
+    const simulated_block freed = blocks_.at(address);
+    if (freed.address == 0 || freed.freed_by != call) return runtime_result::invalid_value;
+    place of = at;
+    of.kind = freed.kind;
+    of.device = freed.device;
+    const bool is_recorded = freed.bytes != 0;  // as `tracker::allocated` has it
+    const ticket taken = is_recorded ? tracker_.free_begins(of, address) : 0;
+    end(freed, of);
+    if (is_recorded) tracker_.free_ends(of, address, taken, true);
+    return runtime_result::done;
+  }
+
+  /// The block that an address lies in; one of address 0 if there is none.
+  [[nodiscard]] simulated_block around(const void* address) noexcept {
+    const lock_guard guard{lock_};
+    return blocks_.around(reinterpret_cast<std::uintptr_t>(address));
+  }
+
+  /// The host has waited.
+  void synchronize_stream(std::uint32_t device, std::uint64_t stream) noexcept {
+    const lock_guard guard{lock_};
+    end_waiting_where([&](const waiting_block& each) { return each.device == device && each.stream == stream; });
+    tracker_.stream_synchronized(context_of(device), stream);
+  }
+  void synchronize_device(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    wait_for_all_of(device);
+  }
+
+  /// Everything that was allocated while the device was current ends.
+  void reset_device(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    wait_for_all_of(device);
+    page_array<simulated_block> ended;
+    bool has_memory = true;
+    blocks_.for_each([&](const simulated_block& each) {
+      if (each.device == device) has_memory = ended.push_back(each) && has_memory;
+    });
+    if (!has_memory) event_sink{}.count_dropped_event();
+    tracker_.context_ends(context_of(device));
+    for (const simulated_block& each : ended) end(each, {});
+  }
+
+  /// Calls `work` with the pool of that handle, or the device's own (0: its current one), under the lock. False if there is none.
+  template <class Work>
+  [[nodiscard]] bool with_pool(std::uint64_t handle, Work&& work) noexcept {
+    const lock_guard guard{lock_};
+    simulated_pool* const pool = pools_.find(handle);
+    if (pool != nullptr) work(*pool);
+    return pool != nullptr;
+  }
+  template <class Work>
+  [[nodiscard]] bool with_own_pool(std::uint32_t device, Work&& work) noexcept {
+    const lock_guard guard{lock_};
+    simulated_pool* const pool = pools_.own_of(device);
+    if (pool != nullptr) work(*pool);
+    return pool != nullptr;
+  }
+  /// 0 if the system has no memory.
+  [[nodiscard]] std::uint64_t make_pool(memory_kind kind, std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    const simulated_pool* const made = pools_.add(kind, device, false);
+    return made == nullptr ? 0 : made->handle;
+  }
+  [[nodiscard]] bool remove_pool(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    for (simulated_device& device : devices_) {
+      if (device.current_pool == handle) device.current_pool = 0;
+    }
+    return pools_.remove(handle);
+  }
+  /// The one that `cudaMallocAsync` takes from.
+  [[nodiscard]] std::uint64_t current_pool(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    if (devices_[device].current_pool != 0) return devices_[device].current_pool;
+    const simulated_pool* const own = pools_.own_of(device);
+    return own == nullptr ? 0 : own->handle;
+  }
+  void set_current_pool(std::uint32_t device, std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    devices_[device].current_pool = handle;
+  }
+
+  /// The number by which the tracker knows the context of a device.
+  [[nodiscard]] static constexpr std::uint32_t context_of(std::uint32_t device) noexcept { return device + 1; }
+
+ private:
+  /// Freed on a stream.
+  struct waiting_block {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t stream;
+    std::uint64_t pool;
+    std::uint32_t device;
+  };
+
+  /// Of each address, as device allocators have it; sizes are rounded up to it, so that addresses serve blocks of like size.
+  static constexpr std::size_t alignment = 512;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 46;  ///< of a block: there are no more addresses
+  /// Beyond it, the oldest that waits is no longer kept for its stream.
+  static constexpr std::size_t most_waiting = 4096;
+
+  [[nodiscard]] static std::size_t room_for(std::uint64_t bytes) noexcept { return (bytes + alignment - 1) & ~(alignment - 1); }
+
+  /// "cuda:1" is 1; `max_devices` if it is not the name of a device.
+  [[nodiscard]] static std::uint32_t device_of(std::string_view space) noexcept {
+    constexpr std::string_view prefix = "cuda:";
+    std::uint32_t found = spaces::max_devices;
+    if (!space.starts_with(prefix)) return found;
+    const char* const end = space.data() + space.size();
+    const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, found);
+    return stopped == end && failure == std::errc{} ? found : spaces::max_devices;
+  }
+
+  /// Null if the device is full.
+  [[nodiscard]] void* take_on_device(const place& at, const simulated_block& wanted) noexcept {
+    const simulated_device& device = devices_[at.device];
+    if (wanted.bytes > most_bytes) return nullptr;
+    const std::uint64_t taken = device.taken_by(wanted.bytes);
+    if (void* const reused = reuse(at, wanted); reused != nullptr) return reused;
+    if (device.capacity != 0 && taken > device.free()) wait_for_all_of(at.device);
+    if (device.capacity != 0 && taken > device.free()) return nullptr;
+    return take_phantom(room_for(wanted.bytes), alignment);
+  }
+
+  /// What the stream itself has freed is free on it at once. Null if there is no block of like size.
+  [[nodiscard]] void* reuse(const place& at, const simulated_block& wanted) noexcept {
+    if (!at.is_on_stream) return nullptr;
+    for (std::size_t index = waiting_.size(); index-- != 0;) {
+      const waiting_block each = waiting_[index];
+      const bool is_like = room_for(each.bytes) == room_for(wanted.bytes) && each.pool == wanted.pool;
+      if (!is_like || each.stream != at.stream || each.device != at.device) continue;
+      waiting_.erase(index);
+      stop_counting(each.device, each.pool, each.bytes);
+      return reinterpret_cast<void*>(each.address);
+    }
+    return nullptr;
+  }
+
+  void count(std::uint32_t device, std::uint64_t bytes) noexcept { devices_[device].used += devices_[device].taken_by(bytes); }
+  void stop_counting(std::uint32_t device, std::uint64_t pool, std::uint64_t bytes) noexcept {
+    devices_[device].used -= devices_[device].taken_by(bytes);
+    if (pool != 0) pools_.block_ends(pool, bytes);
+  }
+
+  static void return_memory(const simulated_block& ended) noexcept {
+    auto* const address = reinterpret_cast<void*>(ended.address);
+    if (ended.kind == memory_kind::device) return (void)release_phantom(address, room_for(ended.bytes), alignment);
+    ::munmap(address, ended.bytes);
+  }
+
+  void end(const simulated_block& freed, const place& at) noexcept {
+    blocks_.erase(freed.address);
+    if (freed.kind != memory_kind::device) {
+      if (freed.pool != 0) pools_.block_ends(freed.pool, freed.bytes);
+      return return_memory(freed);
+    }
+    if (at.is_on_stream && freed.pool != 0) {
+      if (waiting_.size() == most_waiting) end_waiting(0);
+      if (waiting_.push_back({freed.address, freed.bytes, at.stream, freed.pool, freed.device})) return;
+    }
+    stop_counting(freed.device, freed.pool, freed.bytes);
+    return_memory(freed);
+  }
+
+  void end_waiting(std::size_t index) noexcept {
+    const waiting_block ended = waiting_[index];
+    waiting_.erase(index);
+    give_back(ended);
+  }
+  void give_back(const waiting_block& ended) noexcept {
+    stop_counting(ended.device, ended.pool, ended.bytes);
+    (void)release_phantom(reinterpret_cast<void*>(ended.address), room_for(ended.bytes), alignment);
+  }
+  template <class Condition>
+  void end_waiting_where(Condition&& is_ended) noexcept {
+    std::size_t kept = 0;
+    for (std::size_t index = 0; index < waiting_.size(); ++index) {
+      if (is_ended(waiting_[index])) {
+        give_back(waiting_[index]);
+      } else {
+        waiting_[kept++] = waiting_[index];
       }
     }
-    ended.end();
+    waiting_.truncate(kept);
+  }
+  void wait_for_all_of(std::uint32_t device) noexcept {
+    end_waiting_where([&](const waiting_block& each) { return each.device == device; });
+    tracker_.context_synchronized(context_of(device));
   }
 
- private:
-  struct started {
-    std::uint64_t number;
-    ranged_operation range;
-  };
-
   futex_lock lock_;
-  page_array<started> open_;
-  std::uint64_t last_ = 0;
+  std::array<simulated_device, spaces::max_devices> devices_{};
+  std::uint32_t device_count_ = 1;
+  simulated_blocks blocks_;
+  simulated_pools pools_;
+  page_array<waiting_block> waiting_;
+  spaces spaces_;  ///< under the lock
+  tracker tracker_;
 };
 
-/// Lives as long as the process.
-[[nodiscard]] inline started_ranges& process_started_ranges() {
-  const recording_suppressor hidden;
-  static auto* const made = new started_ranges;
-  return *made;
-}
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
+// ---- <memprof/backend/torch/simulation/cuda_properties.hpp>
 #include <atomic>
 #include <cstdint>
 #include <string_view>
 
 /// @file
-/// What NVTX calls in place of nothing, once `initialize` has been NVTX's tool.
+/// What the memory of CUDA kernels depends on, of the device that a simulation claims.
 
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a program's NVTX has asked for its tool.
-inline constinit std::atomic<bool> is_initialized{false};
-
-inline int push(domain_handle domain, std::string_view name) noexcept {
-  thread_ranges* const ranges = ranges_of_this_thread();
-  return ranges == nullptr ? -1 : ranges->push(domain, name);
-}
-inline int pop(domain_handle domain) noexcept {
-  thread_ranges* const ranges = ranges_of_this_thread();
-  return ranges == nullptr ? -1 : ranges->pop(domain);
-}
-
-inline int push_in_domain(domain_handle domain, const event_attributes* attributes) noexcept {
-  if (attributes == nullptr) return -1;
-  return with_message(attributes->type, attributes->message, [&](std::string_view name) { return push(domain, name); });
-}
-inline int push_ex(const event_attributes* attributes) noexcept { return push_in_domain(nullptr, attributes); }
-inline int push_ascii(const char* name) noexcept {
-  return with_message(message_type::ascii, {.ascii = name}, [](std::string_view text) { return push(nullptr, text); });
-}
-inline int push_wide(const wchar_t* name) noexcept {
-  return with_message(message_type::unicode, {.unicode = name}, [](std::string_view text) { return push(nullptr, text); });
-}
-inline int pop_default() noexcept { return pop(nullptr); }
-
-inline std::uint64_t start(std::string_view name) noexcept { return process_started_ranges().start(name); }
-inline std::uint64_t start_ex(const event_attributes* attributes) noexcept {
-  return attributes == nullptr ? 0 : with_message(attributes->type, attributes->message, start);
-}
-inline std::uint64_t start_in_domain(domain_handle, const event_attributes* attributes) noexcept { return start_ex(attributes); }
-inline std::uint64_t start_ascii(const char* name) noexcept { return with_message(message_type::ascii, {.ascii = name}, start); }
-inline std::uint64_t start_wide(const wchar_t* name) noexcept {
-  return with_message(message_type::unicode, {.unicode = name}, start);
-}
-inline void end(std::uint64_t range) noexcept { process_started_ranges().end(range); }
-inline void end_in_domain(domain_handle, std::uint64_t range) noexcept { end(range); }
-
-inline string_handle register_ascii(domain_handle, const char* text) noexcept {
-  return text == nullptr ? nullptr : process_strings().add(text);
-}
-inline string_handle register_wide(domain_handle, const wchar_t* text) noexcept {
-  return text == nullptr ? nullptr : process_strings().add(narrow_text{text}.view());
-}
-
-/// Domains are told apart, and nothing else is known of them.
-inline domain_handle create_domain() noexcept {
-  static constinit std::atomic<std::uintptr_t> last{0};
-  return reinterpret_cast<domain_handle>(last.fetch_add(1, std::memory_order_relaxed) + 1);
-}
-inline domain_handle create_domain_ascii(const char*) noexcept { return create_domain(); }
-inline domain_handle create_domain_wide(const wchar_t*) noexcept { return create_domain(); }
-
-/// The functions of a module of NVTX, which a program calls through a table.
-class module_functions {
- public:
-  module_functions(const callback_table& callbacks, std::int32_t module) noexcept {
-    if (callbacks.functions_of_module(module, &table_, &count_) == 0) count_ = 0;
-  }
-  template <class Function>
-  void set(unsigned id, Function* taken) const noexcept {
-    if (id < count_ && table_[id] != nullptr) *table_[id] = reinterpret_cast<function>(taken);
-  }
-
- private:
-  function_table table_ = nullptr;
-  unsigned count_ = 0;
+struct cuda_properties {
+  std::int32_t multiprocessors = 108;
+  std::int16_t threads_per_multiprocessor = 2048;
+  bool is_hopper_or_later = false;
 };
 
-/// InitializeInjectionNvtx2.
-inline int initialize(get_export_table tables) noexcept {
-  const auto* const found = static_cast<const callback_table*>(tables(callbacks));
-  if (found == nullptr || found->size < sizeof(callback_table) || found->functions_of_module == nullptr) return 0;
-  const module_functions first{*found, core};
-  first.set(range_start_ex, start_ex);
-  first.set(range_start_ascii, start_ascii);
-  first.set(range_start_wide, start_wide);
-  first.set(range_end, end);
-  first.set(range_push_ex, push_ex);
-  first.set(range_push_ascii, push_ascii);
-  first.set(range_push_wide, push_wide);
-  first.set(range_pop, pop_default);
-  const module_functions second{*found, core_2};
-  second.set(domain_range_start_ex, start_in_domain);
-  second.set(domain_range_end, end_in_domain);
-  second.set(domain_range_push_ex, push_in_domain);
-  second.set(domain_range_pop, pop);
-  second.set(domain_register_ascii, register_ascii);
-  second.set(domain_register_wide, register_wide);
-  second.set(domain_create_ascii, create_domain_ascii);
-  second.set(domain_create_wide, create_domain_wide);
-  is_initialized.store(true, std::memory_order_relaxed);
-  return 1;
+/// Those of an A100 if the name contains no GPU that is known.
+[[nodiscard]] constexpr cuda_properties cuda_properties_of(std::string_view device_name) noexcept {
+  struct known_gpu {
+    std::string_view name;
+    cuda_properties properties;
+  };
+  constexpr known_gpu known[] = {
+      {"24gb", {128, 1536, false}},                                // a GeForce RTX 4090
+      {"4090", {128, 1536, false}}, {"141gb", {132, 2048, true}},  // an H200
+      {"h100", {132, 2048, true}},  {"h200", {132, 2048, true}},  {"b100", {148, 2048, true}}, {"b200", {148, 2048, true}},
+  };
+  for (const known_gpu& gpu : known) {
+    if (device_name.find(gpu.name) != std::string_view::npos) return gpu.properties;
+  }
+  return {};
 }
 
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
+/// Of the simulation's device. Relaxed: the program orders the beginning of the capture with its own work.
+[[gnu::visibility("default")]] inline constinit std::atomic<cuda_properties> claimed_cuda{};
+static_assert(std::atomic<cuda_properties>::is_always_lock_free);
 
-// ---- <memprof/backend/nvtx/nvtx_memory.hpp>
-#include <atomic>
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/backend/cuda/simulated_properties.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
-#include <string_view>
 
 /// @file
-/// NVTX's memory extension: a program says of a block that it is a heap, and which regions of it are in use.
+/// What a simulated device says of itself: the numbers of the GPU that its name is known to mean, and otherwise of an A100.
 
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
-[[nodiscard]] inline std::uint64_t number_of(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
+/// Its name and its processors.
+struct simulated_gpu {
+  short_name name;
+  cuda_properties processors;
 
-/// The heaps that a program has registered. A handle is the heap's number.
-class heaps {
- public:
-  [[nodiscard]] heap_handle add(const address_range& range) noexcept {
-    const lock_guard guard{lock_};
-    return known_.push_back(range) ? reinterpret_cast<heap_handle>(known_.size()) : nullptr;
+  [[nodiscard]] constexpr int major() const noexcept { return processors.is_hopper_or_later ? 9 : 8; }
+  /// A GeForce, of compute capability 8.9, has room for fewer threads.
+  [[nodiscard]] constexpr bool is_geforce() const noexcept { return processors.threads_per_multiprocessor < 2048; }
+  [[nodiscard]] constexpr int minor() const noexcept { return is_geforce() ? 9 : 0; }
+  [[nodiscard]] constexpr int shared_kib() const noexcept {
+    if (processors.is_hopper_or_later) return 228;
+    return is_geforce() ? 100 : 164;
   }
-  /// The whole process for handle 0; nothing for one that is unknown.
-  [[nodiscard]] address_range range_of(heap_handle heap) noexcept {
-    const std::uint64_t number = number_of(heap);
-    if (number == 0) return {std::numeric_limits<std::size_t>::max(), nullptr};
+};
+
+inline constexpr int greatest_block = 1024;          ///< threads
+inline constexpr int default_shared_bytes = 49'152;  ///< of a block, without opting in for more
+
+/// 0 for what is not known, or not there.
+[[nodiscard]] constexpr int value_of(device_attribute attribute, const simulated_gpu& gpu) noexcept {
+  constexpr int kib = 1024;
+  constexpr int greatest = std::numeric_limits<int>::max();
+  switch (attribute) {
+    case device_attribute::threads_per_block:
+    case device_attribute::block_x:
+    case device_attribute::block_y: return greatest_block;
+    case device_attribute::block_z: return 64;
+    case device_attribute::grid_x:
+    case device_attribute::max_pitch: return greatest;
+    case device_attribute::grid_y:
+    case device_attribute::grid_z: return 65'535;
+    case device_attribute::shared_per_block: return default_shared_bytes;
+    case device_attribute::constant_memory:
+    case device_attribute::registers_per_block:
+    case device_attribute::registers_per_multiprocessor: return 64 * kib;
+    case device_attribute::warp_size:
+    case device_attribute::texture_pitch_alignment: return 32;
+    case device_attribute::clock_rate: return 1'410'000;
+    case device_attribute::texture_alignment:
+    case device_attribute::surface_alignment: return 512;
+    case device_attribute::multiprocessors: return gpu.processors.multiprocessors;
+    case device_attribute::memory_clock_rate: return 1'215'000;
+    case device_attribute::memory_bus_width: return 5120;
+    case device_attribute::l2_cache: return 40 * kib * kib;
+    case device_attribute::threads_per_multiprocessor: return gpu.processors.threads_per_multiprocessor;
+    case device_attribute::copy_engines: return 3;
+    case device_attribute::compute_capability_major: return gpu.major();
+    case device_attribute::compute_capability_minor: return gpu.minor();
+    case device_attribute::shared_per_multiprocessor: return gpu.shared_kib() * kib;
+    case device_attribute::shared_per_block_optin: return (gpu.shared_kib() - 1) * kib;
+    case device_attribute::blocks_per_multiprocessor: return gpu.is_geforce() ? 24 : 32;
+    case device_attribute::reserved_shared_per_block: return kib;
+    case device_attribute::gpu_overlap:
+    case device_attribute::can_map_host_memory:
+    case device_attribute::concurrent_kernels:
+    case device_attribute::unified_addressing:
+    case device_attribute::stream_priorities:
+    case device_attribute::managed_memory:
+    case device_attribute::concurrent_managed_access:
+    case device_attribute::host_pointer_for_registered:
+    case device_attribute::cooperative_launch:
+    case device_attribute::host_register:
+    case device_attribute::memory_pools: return 1;
+  }
+  return 0;
+}
+
+/// Fills in the `cudaDeviceProp` of one of CUDA's versions.
+template <class Properties>
+void describe(Properties& properties, const simulated_gpu& gpu, std::uint64_t total_memory) noexcept {
+  const auto value = [&](device_attribute attribute) { return value_of(attribute, gpu); };
+  const auto size = [&](device_attribute attribute) { return static_cast<std::size_t>(value_of(attribute, gpu)); };
+  properties = {};
+  gpu.name.view().copy(properties.name, sizeof properties.name - 1);
+  properties.total_memory = total_memory;
+  properties.shared_per_block = size(device_attribute::shared_per_block);
+  properties.registers_per_block = value(device_attribute::registers_per_block);
+  properties.warp_size = value(device_attribute::warp_size);
+  properties.max_pitch = size(device_attribute::max_pitch);
+  properties.threads_per_block = value(device_attribute::threads_per_block);
+  properties.block[0] = value(device_attribute::block_x);
+  properties.block[1] = value(device_attribute::block_y);
+  properties.block[2] = value(device_attribute::block_z);
+  properties.grid[0] = value(device_attribute::grid_x);
+  properties.grid[1] = value(device_attribute::grid_y);
+  properties.grid[2] = value(device_attribute::grid_z);
+  properties.constant_memory = size(device_attribute::constant_memory);
+  properties.major = gpu.major();
+  properties.minor = gpu.minor();
+  properties.texture_alignment = size(device_attribute::texture_alignment);
+  properties.texture_pitch_alignment = size(device_attribute::texture_pitch_alignment);
+  properties.multiprocessors = value(device_attribute::multiprocessors);
+  properties.can_map_host_memory = value(device_attribute::can_map_host_memory);
+  properties.surface_alignment = size(device_attribute::surface_alignment);
+  properties.concurrent_kernels = value(device_attribute::concurrent_kernels);
+  properties.copy_engines = value(device_attribute::copy_engines);
+  properties.unified_addressing = value(device_attribute::unified_addressing);
+  properties.memory_bus_width = value(device_attribute::memory_bus_width);
+  properties.l2_cache = value(device_attribute::l2_cache);
+  properties.threads_per_multiprocessor = value(device_attribute::threads_per_multiprocessor);
+  properties.stream_priorities = value(device_attribute::stream_priorities);
+  properties.shared_per_multiprocessor = size(device_attribute::shared_per_multiprocessor);
+  properties.registers_per_multiprocessor = value(device_attribute::registers_per_multiprocessor);
+  properties.managed_memory = value(device_attribute::managed_memory);
+  properties.concurrent_managed_access = value(device_attribute::concurrent_managed_access);
+  properties.host_pointer_for_registered = value(device_attribute::host_pointer_for_registered);
+  properties.cooperative_launch = value(device_attribute::cooperative_launch);
+  properties.shared_per_block_optin = size(device_attribute::shared_per_block_optin);
+  properties.blocks_per_multiprocessor = value(device_attribute::blocks_per_multiprocessor);
+  properties.reserved_shared_per_block = size(device_attribute::reserved_shared_per_block);
+  properties.host_register = value(device_attribute::host_register);
+  properties.memory_pools = value(device_attribute::memory_pools);
+  if constexpr (requires { properties.clock_rate; }) {
+    properties.clock_rate = value(device_attribute::clock_rate);
+    properties.memory_clock_rate = value(device_attribute::memory_clock_rate);
+    properties.device_overlap = value(device_attribute::gpu_overlap);
+  }
+}
+
+/// How many blocks a multiprocessor has room for, by their threads and their shared memory; 0: not even for one.
+[[nodiscard]] constexpr int blocks_on_multiprocessor(const simulated_gpu& gpu, int threads, std::size_t shared_bytes) noexcept {
+  if (threads <= 0 || threads > greatest_block) return 0;
+  const int by_threads = gpu.processors.threads_per_multiprocessor / threads;
+  const auto shared = static_cast<std::size_t>(value_of(device_attribute::shared_per_multiprocessor, gpu));
+  const auto reserved = static_cast<std::size_t>(value_of(device_attribute::reserved_shared_per_block, gpu));
+  const auto by_shared = static_cast<int>(shared / (std::min(shared_bytes, shared) + reserved));
+  return std::min({by_threads, by_shared, value_of(device_attribute::blocks_per_multiprocessor, gpu)});
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_streams.hpp>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A stream of a simulated device. Nothing runs on it.
+struct simulated_stream {
+  std::uint64_t handle = 0;
+  std::uint32_t device = 0;
+  unsigned flags = 0;
+  int priority = 0;
+};
+
+/// The streams and the events that the program has made. Their handles are in sequence, so that runs repeat. Every call may be
+/// made on any thread.
+class simulated_streams {
+ public:
+  /// 0 if the system has no memory.
+  [[nodiscard]] std::uint64_t make_stream(std::uint32_t device, unsigned flags, int priority) noexcept {
     const lock_guard guard{lock_};
-    return number <= known_.size() ? known_[number - 1] : address_range{};
+    const std::uint64_t handle = step * ++made_;
+    const live_blocks::insertion made = streams_.insert(handle);
+    if (made.entry == nullptr) return 0;
+    *made.entry = {handle, device, flags, static_cast<std::uint32_t>(priority)};
+    return handle;
+  }
+  /// A stream of handle 0 if there is none.
+  [[nodiscard]] simulated_stream stream(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const block* const found = streams_.at(handle);
+    if (found == nullptr) return {};
+    return {handle, static_cast<std::uint32_t>(found->bytes), static_cast<unsigned>(found->born_thread),
+            static_cast<int>(static_cast<std::uint32_t>(found->owner))};
+  }
+  /// False if there is none of that handle; likewise below.
+  [[nodiscard]] bool remove_stream(std::uint64_t handle) noexcept { return remove(streams_, handle); }
+
+  /// 0 if the system has no memory.
+  [[nodiscard]] std::uint64_t make_event() noexcept {
+    const lock_guard guard{lock_};
+    const std::uint64_t handle = step * ++made_;
+    const live_blocks::insertion made = events_.insert(handle);
+    if (made.entry == nullptr) return 0;
+    *made.entry = {handle, 0, 0, 0};
+    return handle;
+  }
+  [[nodiscard]] bool has_event(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    return events_.at(handle) != nullptr;
+  }
+  /// It happens at once.
+  [[nodiscard]] bool record_event(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::place found = events_.find(handle);
+    if (found) found->bytes = static_cast<std::uint64_t>(monotonic_ns());
+    return static_cast<bool>(found);
+  }
+  /// When it was recorded; 0: never, or there is none.
+  [[nodiscard]] std::int64_t recorded_ns(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const block* const found = events_.at(handle);
+    return found == nullptr ? 0 : static_cast<std::int64_t>(found->bytes);
+  }
+  [[nodiscard]] bool remove_event(std::uint64_t handle) noexcept { return remove(events_, handle); }
+
+ private:
+  static constexpr std::uint64_t step = 256;  // beyond the handles that CUDA gives a meaning: 1 and 2
+
+  [[nodiscard]] bool remove(live_blocks& table, std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::place found = table.find(handle);
+    if (found) table.erase(found);
+    return static_cast<bool>(found);
+  }
+
+  futex_lock lock_;
+  live_blocks streams_;
+  live_blocks events_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_runtime.hpp>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What stands behind the calls of CUDA's runtime where there is no device.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// The variables of the program's device code: the host knows each by the address of a variable of its own.
+class device_variables {
+ public:
+  void add(const void* host, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::insertion made = table_.insert(reinterpret_cast<std::uintptr_t>(host));
+    if (made.entry != nullptr) made.entry->bytes = bytes;
+  }
+  /// False if there is none.
+  [[nodiscard]] bool find(const void* host, std::uint64_t& bytes) noexcept {
+    const lock_guard guard{lock_};
+    const block* const found = table_.at(reinterpret_cast<std::uintptr_t>(host));
+    if (found != nullptr) bytes = found->bytes;
+    return found != nullptr;
+  }
+  /// Its address on the device; null if there is none, or no address is left.
+  [[nodiscard]] void* address_of(const void* host) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::place found = table_.find(reinterpret_cast<std::uintptr_t>(host));
+    if (!found) return nullptr;
+    constexpr std::size_t alignment = 256;
+    if (found->owner == 0) found->owner = reinterpret_cast<std::uintptr_t>(take_phantom(found->bytes, alignment));
+    return reinterpret_cast<void*>(found->owner);
   }
 
  private:
   futex_lock lock_;
-  page_array<address_range> known_;
+  live_blocks table_;
 };
 
-/// Lives as long as the process.
-[[nodiscard]] inline heaps& process_heaps() {
+/// The devices of a process, which are there while a capture is active that has them.
+class simulated_runtime {
+ public:
+  void begin(const device_description& described) noexcept {
+    memory.begin(described);
+    gpu_ = {described.name, cuda_properties_of(described.name.view())};
+    if (described.empty()) gpu_.name = "simulated";
+    // Relaxed, as in `end`: a call that overlaps the capture's begin or end may belong to it or not.
+    capture_.store(event_sink{}.capture(), std::memory_order_relaxed);
+  }
+  void end() noexcept { capture_.store(0, std::memory_order_relaxed); }
+
+  /// Not in a child after `fork`, which has no capture.
+  [[nodiscard]] bool has_devices() const noexcept {
+    const std::uint32_t capture = capture_.load(std::memory_order_relaxed);
+    return capture != 0 && capture == event_sink{}.capture();
+  }
+  [[nodiscard]] const simulated_gpu& gpu() const noexcept { return gpu_; }
+
+  simulated_memory memory;
+  simulated_streams streams;
+  device_variables variables;
+  std::array<std::atomic<std::size_t>, 7> limits{1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};  ///< by `cudaLimit`, as at the start
+
+ private:
+  std::atomic<std::uint32_t> capture_{0};
+  simulated_gpu gpu_;
+};
+
+/// It lives as long as the process, since the program may free while that exits.
+[[nodiscard]] inline simulated_runtime& process_runtime() {
   const recording_suppressor hidden;
-  static auto* const made = new heaps;
+  static auto* const made = new simulated_runtime;
   return *made;
 }
 
-/// Calls `use(receiver)` if there is one.
-template <class Use>
-void with_receiver(Use use) {
-  // Acquire pairs with the release of the backend that sets it.
-  if (const region_receiver* const receiver = process_region_receiver.load(std::memory_order_acquire)) use(*receiver);
-}
-
-/// Calls `use(element)` with each element of a batch, which may be of a later version: longer.
-template <class Element, class Batch, class Use>
-void for_each_element(const Batch& batch, Use use) {
-  if (batch.elements == nullptr || batch.element_size < sizeof(Element)) return;
-  const auto* const first = static_cast<const char*>(batch.elements);
-  for (std::size_t index = 0; index != batch.count; ++index)
-    use(*reinterpret_cast<const Element*>(first + index * batch.element_size), index);
-}
-
-inline heap_handle register_heap(domain_handle, const heap_description* heap) noexcept {
-  if (heap == nullptr || heap->type != virtual_address || heap->range == nullptr || heap->range_size < sizeof(address_range))
-    return nullptr;
-  return process_heaps().add(*heap->range);
-}
-inline void end_regions_of(domain_handle, heap_handle heap) noexcept {
-  const address_range range = process_heaps().range_of(heap);
-  with_receiver([&](const region_receiver& receiver) { receiver.end_all(number_of(range.address), range.bytes); });
-}
-
-inline void register_regions(domain_handle, const regions_to_register* batch) noexcept {
-  if (batch == nullptr || batch->type != virtual_address) return;
-  for_each_element<address_range>(*batch, [&](const address_range& region, std::size_t index) {
-    if (batch->handles != nullptr) batch->handles[index] = region.address;
-    with_receiver([&](const region_receiver& receiver) { receiver.begin(number_of(region.address), region.bytes); });
-  });
-}
-inline void resize_regions(domain_handle, const regions_to_resize* batch) noexcept {
-  if (batch == nullptr || batch->type != virtual_address) return;
-  for_each_element<address_range>(*batch, [&](const address_range& region, std::size_t) {
-    with_receiver([&](const region_receiver& receiver) {
-      receiver.end(number_of(region.address));
-      receiver.begin(number_of(region.address), region.bytes);
-    });
-  });
-}
-inline void unregister_regions(domain_handle, const regions_to_unregister* batch) noexcept {
-  if (batch == nullptr) return;
-  for_each_element<region_handle>(*batch, [&](region_handle region, std::size_t) {
-    with_receiver([&](const region_receiver& receiver) { receiver.end(number_of(region)); });
-  });
-}
-inline void name_regions(domain_handle, const regions_to_name* batch) noexcept {
-  if (batch == nullptr || process_region_receiver.load(std::memory_order_relaxed) == nullptr) return;
-  for_each_element<region_name>(*batch, [&](const region_name& named, std::size_t) {
-    with_message(named.name_type, named.name, [&](std::string_view name) {
-      event_sink{}.annotate(block_address{number_of(named.region)}, {.name = name});
-    });
-  });
-}
-
-/// InitializeInjectionNvtxExtension.
-inline int initialize_extension(extension_module* module) noexcept {
-  if (module == nullptr || module->module != memory_module || module->segment_count == 0) return 0;
-  const extension_segment& found = *module->segments;
-  const auto set = [&](std::size_t id, auto* taken) {
-    if (id < found.count) found.functions[id] = reinterpret_cast<std::intptr_t>(taken);
+/// What the runtime knows of a thread.
+struct runtime_thread {
+  /// Launches between their configuration and the kernel's stub: arguments may launch, too.
+  struct configured_launch {
+    launch_shape grid;
+    launch_shape block;
+    std::size_t shared_bytes;
+    void* stream;
   };
-  set(heap_register, register_heap);
-  set(heap_unregister, end_regions_of);
-  set(heap_reset, end_regions_of);
-  set(regions_register, register_regions);
-  set(regions_resize, resize_regions);
-  set(regions_unregister, unregister_regions);
-  set(regions_name, name_regions);
-  return 1;
+
+  std::uint32_t device = 0;
+  runtime_result last = runtime_result::done;
+  std::array<configured_launch, 8> launches{};
+  std::size_t launch_count = 0;
+};
+inline constinit thread_local runtime_thread this_runtime_thread{};
+
+/// The result of a call, which `cudaGetLastError` also says.
+[[nodiscard]] inline int ended(runtime_result result) noexcept {
+  if (result != runtime_result::done) this_runtime_thread.last = result;
+  return static_cast<int>(result);
 }
 
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
+/// A call that needs a device.
+template <class Work>
+[[nodiscard]] int called(Work&& work) noexcept {
+  simulated_runtime& runtime = process_runtime();
+  return ended(runtime.has_devices() ? work(runtime) : runtime_result::no_device);
+}
 
+[[nodiscard]] inline std::uint32_t current_device(simulated_runtime& runtime) noexcept {
+  const std::uint32_t chosen = this_runtime_thread.device;
+  return chosen < runtime.memory.device_count() ? chosen : 0;  // it may have been chosen in a capture with more
+}
+
+[[nodiscard]] inline std::uint64_t number_of(const void* handle) noexcept { return reinterpret_cast<std::uintptr_t>(handle); }
+[[nodiscard]] inline void* handle_of(std::uint64_t handle) noexcept { return reinterpret_cast<void*>(handle); }
+
+/// A stream as a call names it. `unnamed` is what the null stream means to the caller.
+[[nodiscard]] inline runtime_result find_stream(simulated_runtime& runtime, const void* handle, std::uint64_t unnamed,
+                                                simulated_stream& found) noexcept {
+  const std::uint64_t named = handle == nullptr ? unnamed : number_of(handle);
+  if (named <= per_thread_stream) {
+    found = {named, current_device(runtime), 0, 0};
+    return runtime_result::done;
+  }
+  found = runtime.streams.stream(named);
+  return found.handle == 0 ? runtime_result::invalid_resource_handle : runtime_result::done;
+}
+
+/// Calls `work(runtime, stream)`, if the stream is known.
+template <class Work>
+[[nodiscard]] int called_on(const void* handle, std::uint64_t unnamed, Work&& work) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    simulated_stream stream;
+    const runtime_result found = find_stream(runtime, handle, unnamed, stream);
+    return found == runtime_result::done ? work(runtime, stream) : found;
+  });
+}
+
+/// Calls `work(runtime, device)`, if there is such a device.
+template <class Work>
+[[nodiscard]] int called_of(int device, Work&& work) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const bool is_known = device >= 0 && static_cast<std::uint32_t>(device) < runtime.memory.device_count();
+    return is_known ? work(runtime, static_cast<std::uint32_t>(device)) : runtime_result::invalid_device;
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_allocations.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// The calls of CUDA's runtime that allocate and free, without a device. Bytes are those that `cuda_backend` records.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Or the greatest value there is, which no device has room for.
+[[nodiscard]] constexpr std::size_t product(std::size_t left, std::size_t right) noexcept {
+  std::size_t result = 0;
+  return __builtin_mul_overflow(left, right, &result) ? std::numeric_limits<std::size_t>::max() : result;
+}
+
+[[nodiscard]] inline place place_on(memory_kind kind, std::uint32_t device) noexcept {
+  return {kind, device, simulated_memory::context_of(device), false, 0, 0};
+}
+
+[[nodiscard]] inline runtime_result allocate_here(simulated_runtime& runtime, memory_kind kind, const simulated_block& wanted,
+                                                  void** address) noexcept {
+  return runtime.memory.allocate(place_on(kind, current_device(runtime)), wanted, *address);
+}
+
+/// A block without an address if it has no bytes, as from CUDA.
+[[nodiscard]] inline int allocate(memory_kind kind, void** address, std::size_t bytes, freeing_call freed_by) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (address == nullptr || (bytes == 0 && kind == memory_kind::managed)) return runtime_result::invalid_value;
+    *address = nullptr;
+    if (bytes == 0) return runtime_result::done;
+    return allocate_here(runtime, kind, {.bytes = bytes, .freed_by = freed_by}, address);
+  });
+}
+
+/// Rows of `width` bytes, each beginning at a multiple of what textures ask for.
+[[nodiscard]] inline int allocate_rows(void** address, std::size_t* pitch, std::size_t width, std::size_t rows) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (address == nullptr || pitch == nullptr) return runtime_result::invalid_value;
+    *address = nullptr;
+    constexpr std::size_t alignment = 512;
+    *pitch = width > std::numeric_limits<std::size_t>::max() - alignment ? width : (width + alignment - 1) & ~(alignment - 1);
+    const std::size_t bytes = product(*pitch, rows);
+    if (bytes == 0) return runtime_result::done;
+    return allocate_here(runtime, memory_kind::device, {.bytes = bytes}, address);
+  });
+}
+
+[[nodiscard]] inline int allocate_box(pitched_pointer* made, const extent& size) noexcept {
+  if (made == nullptr) return ended(runtime_result::invalid_value);
+  *made = {nullptr, 0, size.width, size.height};
+  return allocate_rows(&made->address, &made->pitch, size.width, product(size.height, size.depth));
+}
+
+/// Elements of an array have none if they are compressed.
+[[nodiscard]] constexpr unsigned bytes_of_element(const channel_bits& bits) noexcept {
+  constexpr int bits_of_byte = 8;
+  if (bits.kind > last_channel_kind_with_size) return 0;
+  return static_cast<unsigned>(std::max(bits.x + bits.y + bits.z + bits.w, 0) / bits_of_byte);
+}
+
+[[nodiscard]] inline int allocate_array(void** array, const channel_bits* bits, const extent& size, unsigned levels,
+                                        unsigned flags, freeing_call freed_by) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (array == nullptr || bits == nullptr) return runtime_result::invalid_value;
+    const unsigned element = bytes_of_element(*bits);
+    constexpr int byte_format = 1;
+    const array_3d_descriptor described{size.width, size.height, size.depth, byte_format, element, flags};
+    const bool has_memory = (flags & runtime_array_without_memory) == 0;
+    const std::size_t bytes = has_memory ? mipmapped_array_bytes(described, levels) : 0;
+    return allocate_here(runtime, memory_kind::device,
+                         {.bytes = bytes, .freed_by = freed_by, .bytes_of_element = static_cast<std::uint16_t>(element)}, array);
+  });
+}
+
+/// On a stream, from the pool that its device has now, or from `pool`.
+[[nodiscard]] inline int allocate_on_stream(void** address, std::size_t bytes, const void* stream, std::uint64_t unnamed,
+                                            std::uint64_t pool = 0) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream& on) {
+    if (address == nullptr) return runtime_result::invalid_value;
+    *address = nullptr;
+    if (bytes == 0) return runtime_result::done;
+    const std::uint64_t serving = pool == 0 ? runtime.memory.current_pool(on.device) : pool;
+    place at{memory_kind::device, on.device, simulated_memory::context_of(on.device), true, on.handle, pool};
+    const bool is_known = runtime.memory.with_pool(serving, [&](const simulated_pool& from) {
+      at.kind = from.kind;
+      at.device = from.device;
+    });
+    if (!is_known) return pool == 0 ? runtime_result::memory_allocation : runtime_result::invalid_value;
+    return runtime.memory.allocate(at, {.bytes = bytes, .pool = serving}, *address);
+  });
+}
+
+/// What was made in a capture may be freed after its end, too.
+[[nodiscard]] inline int release(freeing_call call, const void* address) noexcept {
+  simulated_runtime& runtime = process_runtime();
+  const runtime_result result = address == nullptr ? runtime_result::done : runtime.memory.free({}, call, number_of(address));
+  const bool is_there = runtime.has_devices() || (address != nullptr && result == runtime_result::done);
+  return ended(is_there ? result : runtime_result::no_device);
+}
+[[nodiscard]] inline int release_on_stream(const void* address, const void* stream, std::uint64_t unnamed) noexcept {
+  simulated_runtime& runtime = process_runtime();
+  if (!runtime.has_devices()) return release(freeing_call::free, address);
+  return called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+    if (address == nullptr) return runtime_result::invalid_value;
+    const place at{memory_kind::device, on.device, simulated_memory::context_of(on.device), true, on.handle, 0};
+    return runtime.memory.free(at, freeing_call::free, number_of(address));
+  });
+}
+
+// --- pools ---------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int own_pool(void** pool, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    if (pool == nullptr) return runtime_result::invalid_value;
+    const bool is_made = runtime.memory.with_own_pool(known, [&](const simulated_pool& own) { *pool = handle_of(own.handle); });
+    return is_made ? runtime_result::done : runtime_result::memory_allocation;
+  });
+}
+[[nodiscard]] inline int current_pool(void** pool, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    if (pool == nullptr) return runtime_result::invalid_value;
+    *pool = handle_of(runtime.memory.current_pool(known));
+    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+[[nodiscard]] inline int set_current_pool(int device, const void* pool) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    const bool is_known = runtime.memory.with_pool(number_of(pool), [](const simulated_pool&) {});
+    if (is_known) runtime.memory.set_current_pool(known, number_of(pool));
+    return is_known ? runtime_result::done : runtime_result::invalid_value;
+  });
+}
+[[nodiscard]] inline int make_pool(void** pool, const allocation_properties* described) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (pool == nullptr || described == nullptr) return runtime_result::invalid_value;
+    const known_pool of = pool_of(0, *described, current_device(runtime));
+    if (of.device >= runtime.memory.device_count()) return runtime_result::invalid_value;
+    *pool = handle_of(runtime.memory.make_pool(of.kind, of.device));
+    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+[[nodiscard]] inline int remove_pool(const void* pool) noexcept {
+  const bool is_done = process_runtime().memory.remove_pool(number_of(pool));
+  if (is_done) return ended(runtime_result::done);
+  return called([](simulated_runtime&) { return runtime_result::invalid_value; });
+}
+
+/// Attributes of reuse are on, and stay so.
+[[nodiscard]] inline bool read_attribute(const simulated_pool& pool, pool_attribute asked, void* value) noexcept {
+  auto& bytes = *static_cast<std::uint64_t*>(value);
+  switch (asked) {
+    case pool_attribute::reuse_follow_event_dependencies:
+    case pool_attribute::reuse_allow_opportunistic:
+    case pool_attribute::reuse_allow_internal_dependencies: *static_cast<int*>(value) = 1; return true;
+    case pool_attribute::release_threshold: bytes = pool.release_threshold; return true;
+    case pool_attribute::reserved_current:
+    case pool_attribute::used_current: bytes = pool.used; return true;
+    case pool_attribute::reserved_high: bytes = pool.reserved_high; return true;
+    case pool_attribute::used_high: bytes = pool.used_high; return true;
+  }
+  return false;
+}
+/// A high-water mark can only be set to 0, which means to what is used.
+[[nodiscard]] inline bool write_attribute(simulated_pool& pool, pool_attribute asked, const void* value) noexcept {
+  const auto bytes = [&] { return *static_cast<const std::uint64_t*>(value); };
+  switch (asked) {
+    case pool_attribute::reuse_follow_event_dependencies:
+    case pool_attribute::reuse_allow_opportunistic:
+    case pool_attribute::reuse_allow_internal_dependencies: return true;
+    case pool_attribute::release_threshold: pool.release_threshold = bytes(); return true;
+    case pool_attribute::reserved_high:
+      if (bytes() == 0) pool.reserved_high = pool.used;
+      return bytes() == 0;
+    case pool_attribute::used_high:
+      if (bytes() == 0) pool.used_high = pool.used;
+      return bytes() == 0;
+    case pool_attribute::reserved_current:
+    case pool_attribute::used_current: return false;
+  }
+  return false;
+}
+
+/// Calls `work(pool)`, which says whether the call is done.
+template <class Work>
+[[nodiscard]] int called_with_pool(const void* pool, const void* value, Work&& work) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    bool is_done = false;
+    const bool is_known =
+        value != nullptr && runtime.memory.with_pool(number_of(pool), [&](simulated_pool& found) { is_done = work(found); });
+    return is_known && is_done ? runtime_result::done : runtime_result::invalid_value;
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_copies.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// The calls of CUDA's runtime that copy and fill memory, without a device. Where both ends are memory (the host's, pinned or
+/// managed), they do it. What a device would write into the host's memory is zeros, so that a run repeats, and that loops which
+/// ask the device whether to go on end. Everything else has no effect.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Whether an address has no memory behind it.
+[[nodiscard]] inline bool is_on_device(const void* address) noexcept {
+  // Acquire pairs with the release in `prepare_no_dispatch`.
+  const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
+  return reserved != nullptr && reserved->contains(address);
+}
+
+/// `from` is null for what a device has without an address of its own, such as arrays.
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes == 0 || to == nullptr || is_on_device(to)) return;
+  if (from == nullptr || is_on_device(from)) {
+    std::memset(to, 0, bytes);
+  } else {
+    std::memmove(to, from, bytes);
+  }
+}
+
+/// Rows of memory.
+struct rows_of_bytes {
+  const void* first;
+  std::size_t pitch;
+
+  [[nodiscard]] const void* row(std::size_t index) const noexcept {
+    return first == nullptr ? nullptr : static_cast<const char*>(first) + index * pitch;
+  }
+  [[nodiscard]] void* writable_row(std::size_t index) const noexcept { return const_cast<void*>(row(index)); }
+};
+
+inline void copy_rows(const rows_of_bytes& to, const rows_of_bytes& from, std::size_t width, std::size_t rows) noexcept {
+  if (to.first == nullptr || is_on_device(to.first)) return;
+  for (std::size_t index = 0; index < rows; ++index) copy_bytes(to.writable_row(index), from.row(index), width);
+}
+
+inline void fill_rows(const rows_of_bytes& filled, int value, std::size_t width, std::size_t rows) noexcept {
+  if (filled.first == nullptr || is_on_device(filled.first)) return;
+  for (std::size_t index = 0; index < rows; ++index) std::memset(filled.writable_row(index), value, width);
+}
+
+[[nodiscard]] inline int copy(void* to, const void* from, std::size_t bytes) noexcept {
+  return called([&](simulated_runtime&) {
+    if (bytes != 0 && (to == nullptr || from == nullptr)) return runtime_result::invalid_value;
+    copy_bytes(to, from, bytes);
+    return runtime_result::done;
+  });
+}
+
+/// `from` of an array has no address.
+[[nodiscard]] inline int copy(const rows_of_bytes& to, const rows_of_bytes& from, std::size_t width, std::size_t rows) noexcept {
+  return called([&](simulated_runtime&) {
+    copy_rows(to, from, width, rows);
+    return runtime_result::done;
+  });
+}
+
+[[nodiscard]] inline int fill(void* filled, std::size_t pitch, int value, std::size_t width, std::size_t rows) noexcept {
+  return called([&](simulated_runtime&) {
+    if (filled == nullptr && width != 0 && rows != 0) return runtime_result::invalid_value;
+    fill_rows({filled, pitch}, value, width, rows);
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int fill(const pitched_pointer& filled, int value, const extent& size) noexcept {
+  for (std::size_t layer = 1; layer < size.depth; ++layer) {
+    const rows_of_bytes rows{filled.address, filled.pitch};
+    const int result = fill(rows.writable_row(layer * filled.height), filled.pitch, value, size.width, size.height);
+    if (result != 0) return result;
+  }
+  return fill(filled.address, filled.pitch, value, size.width, size.height);
+}
+
+/// Widths count elements where an end is an array, and else bytes.
+template <class Copy>
+[[nodiscard]] int copy_box(const Copy* asked) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (asked == nullptr) return runtime_result::invalid_value;
+    if (asked->to_array != nullptr || asked->to.address == nullptr) return runtime_result::done;
+    std::size_t width = asked->extent.width;
+    if (asked->from_array != nullptr) width *= runtime.memory.around(asked->from_array).bytes_of_element;
+    const auto layer_of = [](const pitched_pointer& of, const position& at, std::size_t layer) -> rows_of_bytes {
+      const rows_of_bytes whole{of.address, of.pitch};
+      const void* const first = whole.row((at.z + layer) * of.height + at.y);
+      return {first == nullptr ? nullptr : static_cast<const char*>(first) + at.x, of.pitch};
+    };
+    for (std::size_t layer = 0; layer < asked->extent.depth; ++layer) {
+      const rows_of_bytes from =
+          asked->from_array != nullptr ? rows_of_bytes{nullptr, 0} : layer_of(asked->from, asked->from_position, layer);
+      copy_rows(layer_of(asked->to, asked->to_position, layer), from, width, asked->extent.height);
+    }
+    return runtime_result::done;
+  });
+}
+
+/// Between the program and a variable of its device code, of which only the size is there. `to` is null for a copy to it.
+[[nodiscard]] inline int copy_variable(void* to, const void* variable, std::size_t bytes, std::size_t offset) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    std::uint64_t size = 0;
+    if (!runtime.variables.find(variable, size)) return runtime_result::invalid_symbol;
+    if (offset > size || bytes > size - offset) return runtime_result::invalid_value;
+    copy_bytes(to, nullptr, bytes);
+    return runtime_result::done;
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_questions.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+/// @file
+/// The calls of CUDA's runtime that ask something, without a device.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Stores an answer; false if there is no place for it.
+template <class Place, class Answer>
+[[nodiscard]] runtime_result put(Place* place, Answer answer) noexcept {
+  if (place == nullptr) return runtime_result::invalid_value;
+  *place = answer;
+  return runtime_result::done;
+}
+
+/// A call that has nothing to do.
+[[nodiscard]] inline int nothing() noexcept {
+  return called([](simulated_runtime&) { return runtime_result::done; });
+}
+/// One with an answer that is known.
+template <class Place>
+[[nodiscard]] int give(Place* place, Place answer) noexcept {
+  return called([&](simulated_runtime&) { return put(place, answer); });
+}
+[[nodiscard]] inline int give(void** place, const void* answer) noexcept {
+  return called([&](simulated_runtime&) { return put(place, const_cast<void*>(answer)); });
+}
+inline constexpr int reads_and_writes = 3;  ///< `cudaMemAccessFlagsProtReadWrite`
+
+[[nodiscard]] inline int last_result(bool is_cleared) noexcept {
+  const runtime_result last = this_runtime_thread.last;
+  if (is_cleared) this_runtime_thread.last = runtime_result::done;
+  return static_cast<int>(last);
+}
+
+// --- memory ---------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int memory_info(std::size_t* free, std::size_t* total) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const simulated_device device = runtime.memory.device(current_device(runtime));
+    const runtime_result result = put(free, device.free());
+    return result == runtime_result::done ? put(total, device.total()) : result;
+  });
+}
+
+[[nodiscard]] inline int describe_pointer(pointer_attributes* found, const void* address) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    constexpr int type_of[] = {2, 3, 1};  // by memory_kind
+    constexpr int no_device = -2;
+    const simulated_block of = runtime.memory.around(address);
+    auto* const same = const_cast<void*>(address);
+    if (of.address == 0) return put(found, pointer_attributes{0, no_device, nullptr, same});
+    void* const on_host = of.kind == memory_kind::device ? nullptr : same;
+    return put(found, pointer_attributes{type_of[static_cast<int>(of.kind)], static_cast<int>(of.device), same, on_host});
+  });
+}
+
+[[nodiscard]] inline int address_of_variable(void** address, const void* variable) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    void* const found = runtime.variables.address_of(variable);
+    return found == nullptr ? runtime_result::invalid_symbol : put(address, found);
+  });
+}
+[[nodiscard]] inline int size_of_variable(std::size_t* bytes, const void* variable) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    std::uint64_t size = 0;
+    return runtime.variables.find(variable, size) ? put(bytes, size) : runtime_result::invalid_symbol;
+  });
+}
+
+// --- devices --------------------------------------------------------------------------------------------------------------
+
+/// None where there is no capture, as CUDA says it.
+[[nodiscard]] inline int device_count(int* count) noexcept {
+  if (count == nullptr) return ended(runtime_result::invalid_value);
+  *count = 0;
+  return called([&](simulated_runtime& runtime) { return put(count, static_cast<int>(runtime.memory.device_count())); });
+}
+[[nodiscard]] inline int get_device(int* device) noexcept {
+  return called([&](simulated_runtime& runtime) { return put(device, static_cast<int>(current_device(runtime))); });
+}
+[[nodiscard]] inline int set_device(int device) noexcept {
+  return called_of(device, [](simulated_runtime&, std::uint32_t known) {
+    this_runtime_thread.device = known;
+    return runtime_result::done;
+  });
+}
+/// A call that only asks for a device.
+[[nodiscard]] inline int of_device(int device) noexcept {
+  return called_of(device, [](simulated_runtime&, std::uint32_t) { return runtime_result::done; });
+}
+[[nodiscard]] inline int reset_device() noexcept {
+  return called([](simulated_runtime& runtime) {
+    runtime.memory.reset_device(current_device(runtime));
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int synchronize_device() noexcept {
+  return called([](simulated_runtime& runtime) {
+    runtime.memory.synchronize_device(current_device(runtime));
+    return runtime_result::done;
+  });
+}
+template <class Properties>
+[[nodiscard]] int describe_device(Properties* found, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    if (found == nullptr) return runtime_result::invalid_value;
+    describe(*found, runtime.gpu(), runtime.memory.device(known).total());
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int attribute_of_device(int* value, int attribute, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t) {
+    return put(value, value_of(static_cast<device_attribute>(attribute), runtime.gpu()));
+  });
+}
+[[nodiscard]] inline int bus_of_device(char* text, int size, int device) noexcept {
+  return called_of(device, [&](simulated_runtime&, std::uint32_t known) {
+    if (text == nullptr || size <= 0) return runtime_result::invalid_value;
+    std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", static_cast<unsigned>(known + 1));
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int can_access_peer(int* can, int device, int peer) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t) {
+    const bool is_known = peer >= 0 && static_cast<std::uint32_t>(peer) < runtime.memory.device_count();
+    return is_known ? put(can, device == peer ? 0 : 1) : runtime_result::invalid_device;
+  });
+}
+[[nodiscard]] inline int get_limit(std::size_t* value, int limit) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const bool is_known = limit >= 0 && static_cast<std::size_t>(limit) < runtime.limits.size();
+    if (!is_known) return runtime_result::invalid_value;
+    return put(value, runtime.limits[static_cast<std::size_t>(limit)].load(std::memory_order_relaxed));
+  });
+}
+[[nodiscard]] inline int set_limit(int limit, std::size_t value) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const bool is_known = limit >= 0 && static_cast<std::size_t>(limit) < runtime.limits.size();
+    if (!is_known) return runtime_result::invalid_value;
+    runtime.limits[static_cast<std::size_t>(limit)].store(value, std::memory_order_relaxed);
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int priorities(int* least, int* greatest) noexcept {
+  return called([&](simulated_runtime&) {
+    constexpr int greatest_priority = -5;
+    const runtime_result result = put(least, 0);
+    return result == runtime_result::done ? put(greatest, greatest_priority) : result;
+  });
+}
+/// Known without a device, too. That of CUDA 13.0, which programs built with CUDA 12 accept.
+[[nodiscard]] inline int version_of_runtime(int* version) noexcept {
+  constexpr int simulated_version = 13'000;
+  return ended(put(version, simulated_version));
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_launches.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// The calls of CUDA's runtime that launch kernels, and those on streams and events, without a device: kernels are left out, and
+/// what would happen later has happened at once.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+// --- streams --------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int make_stream(void** stream, unsigned flags, int priority) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (stream == nullptr) return runtime_result::invalid_value;
+    *stream = handle_of(runtime.streams.make_stream(current_device(runtime), flags, priority));
+    return *stream == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+/// Also after the capture's end.
+[[nodiscard]] inline int remove_stream(const void* stream) noexcept {
+  if (process_runtime().streams.remove_stream(number_of(stream))) return ended(runtime_result::done);
+  return called([](simulated_runtime&) { return runtime_result::invalid_resource_handle; });
+}
+[[nodiscard]] inline int synchronize_stream(const void* stream, std::uint64_t unnamed) noexcept {
+  return called_on(stream, unnamed, [](simulated_runtime& runtime, const simulated_stream& on) {
+    runtime.memory.synchronize_stream(on.device, on.handle);
+    return runtime_result::done;
+  });
+}
+
+// --- events ---------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int make_event(void** event) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (event == nullptr) return runtime_result::invalid_value;
+    *event = handle_of(runtime.streams.make_event());
+    return *event == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+/// Also after the capture's end.
+[[nodiscard]] inline int remove_event(const void* event) noexcept {
+  if (process_runtime().streams.remove_event(number_of(event))) return ended(runtime_result::done);
+  return called([](simulated_runtime&) { return runtime_result::invalid_resource_handle; });
+}
+/// A call that only asks for an event.
+[[nodiscard]] inline int of_event(const void* event) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    return runtime.streams.has_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
+  });
+}
+[[nodiscard]] inline int record_event_on(const void* event, const void* stream, std::uint64_t unnamed) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream&) {
+    return runtime.streams.record_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
+  });
+}
+[[nodiscard]] inline int wait_for_event(const void* stream, std::uint64_t unnamed, const void* event) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream&) {
+    return runtime.streams.has_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
+  });
+}
+/// The host's time, so that programs which wait for some to pass go on.
+[[nodiscard]] inline int elapsed(float* milliseconds, const void* from, const void* to) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const std::int64_t begin_ns = runtime.streams.recorded_ns(number_of(from));
+    const std::int64_t end_ns = runtime.streams.recorded_ns(number_of(to));
+    if (begin_ns == 0 || end_ns == 0) return runtime_result::invalid_resource_handle;
+    constexpr float ns_in_ms = 1'000'000;
+    return put(milliseconds, static_cast<float>(end_ns - begin_ns) / ns_in_ms);
+  });
+}
+
+// --- kernels --------------------------------------------------------------------------------------------------------------
+
+/// A kernel is left out, unless a device would refuse it.
+[[nodiscard]] inline int launch(const launch_shape& grid, const launch_shape& block, const void* stream,
+                                std::uint64_t unnamed) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
+    const bool is_grid = grid.x != 0 && grid.y != 0 && grid.z != 0;
+    const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+    return is_grid && threads != 0 && threads <= greatest_block ? runtime_result::done : runtime_result::invalid_configuration;
+  });
+}
+
+/// What `<<<>>>` says, until the kernel's stub asks for it. False if arguments of launches launch too deeply.
+[[nodiscard]] inline bool push_launch(const runtime_thread::configured_launch& launched) noexcept {
+  runtime_thread& self = this_runtime_thread;
+  if (self.launch_count == self.launches.size()) return false;
+  self.launches[self.launch_count++] = launched;
+  return true;
+}
+/// `stream` is where its handle goes.
+[[nodiscard]] inline int pop_launch(launch_shape* grid, launch_shape* block, std::size_t* shared_bytes, void* stream) noexcept {
+  runtime_thread& self = this_runtime_thread;
+  if (self.launch_count == 0) return ended(runtime_result::invalid_configuration);
+  const runtime_thread::configured_launch& launched = self.launches[--self.launch_count];
+  *grid = launched.grid;
+  *block = launched.block;
+  *shared_bytes = launched.shared_bytes;
+  std::memcpy(stream, &launched.stream, sizeof launched.stream);
+  return static_cast<int>(runtime_result::done);
+}
+
+/// A kernel is known by the function that stands for it, also where there is no device: a program asks only once.
+[[nodiscard]] inline int know_kernel(void** kernel, const void* function) noexcept {
+  return ended(put(kernel, const_cast<void*>(function)));
+}
+
+[[nodiscard]] inline int describe_function(function_attributes* found) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    function_attributes of{};
+    constexpr int registers = 32;
+    constexpr int tens = 10;
+    of.threads_per_block = greatest_block;
+    of.registers = registers;
+    of.ptx_version = of.binary_version = tens * runtime.gpu().major() + runtime.gpu().minor();
+    of.dynamic_shared_bytes = default_shared_bytes;
+    return put(found, of);
+  });
+}
+
+[[nodiscard]] inline int active_blocks(int* blocks, int threads, std::size_t shared_bytes) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (threads <= 0) return runtime_result::invalid_value;
+    return put(blocks, blocks_on_multiprocessor(runtime.gpu(), threads, shared_bytes));
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda_no_dispatch.hpp>
+/// @file
+/// NO_DISPATCH for programs that call CUDA's runtime themselves: `begin_capture<cuda_no_dispatch>()` runs them on a machine
+/// without a GPU. The program is linked with a runtime that takes the place of CUDA's,
+/// <memprof/backend/cuda_no_dispatch_runtime.hpp>; see `docs/cuda.md`. Needs no header and no library of CUDA.
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
 
 #include <atomic>
-#include <cstdlib>
 #endif
 
 #if MEMPROF_ENABLED
-// NVTX's own variables, by other names, so that NVTX's headers can be included in the same file. A null address: the program has no
-// NVTX. NVTX reads them with the program's first call.
-extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_function memprof_nvtx_injection __asm__("InitializeInjectionNvtx2_fnptr");
-extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_extension_function memprof_nvtx_extension_injection __asm__(
-    "InitializeInjectionNvtxExtension_fnptr");
+/// Defined where the replacement is.
+extern "C" [[gnu::weak]] void memprof_cuda_runtime_is_replaced();
 #endif
 
 namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
-namespace detail::nvtx {
-
-/// Makes this library NVTX's tool, unless the program has another. Returns whether the program has NVTX.
-inline bool inject() noexcept {
-  if (&memprof_nvtx_injection == nullptr) return false;
-  if (memprof_nvtx_injection != nullptr) return true;
-  memprof_nvtx_injection = initialize;
-  if (&memprof_nvtx_extension_injection != nullptr) memprof_nvtx_extension_injection = initialize_extension;
-  return true;
-}
-/// As soon as the program starts, since NVTX asks once.
-inline const bool has_nvtx = inject();
-
-/// Why ranges may be missing; null: they are not.
-[[nodiscard]] inline const char* why_no_ranges() noexcept {
-  if (is_initialized.load(std::memory_order_relaxed) || !has_nvtx) return nullptr;
-  if (std::getenv("NVTX_INJECTION64_PATH") != nullptr)
-    return "NVTX_INJECTION64_PATH names another tool for them, such as Nsight Systems";
-  if (memprof_nvtx_injection != initialize) return "the program was linked with another tool for them";
-  return nullptr;
-}
-
-}  // namespace detail::nvtx
-
 inline namespace enabled {
 
-/// Counts the ranges of NVTX (nvtxRangePush and Pop, nvtxRangeStart and End, in any domain) as operations, like those of
-/// `track_operation`; their names are the messages. A range by start and end is an operation of the thread that started it, and
-/// may end on any. Ranges that the program began before the capture are not in it.
+/// A backend under which CUDA's runtime has devices without memory and without processors: `cudaMalloc` and the other calls that
+/// allocate and free are recorded, with their sizes and lifetimes, in the spaces that `cuda_backend` uses; kernels are left out.
 ///
-/// With `cuda_backend` in the same capture, what the program registers of its blocks by NVTX's memory extension (nvtxMemHeapRegister,
-/// nvtxMemRegionsRegister, Resize, Name, Unregister, nvtxMemHeapReset) divides these: each region is a block of its own while it is
-/// registered, with its name, and what is left is the "rest of the block". A change of the rest counts as a free and an
-/// allocation.
+/// `capture_options::device` says how many devices there are (its spaces "cuda:0", "cuda:1" and so on; one if it names none), and
+/// how much each can hold: then `cudaMalloc` fails, which is recorded, and `cudaMemGetInfo` says what is left. Outside such a
+/// capture there is no device: calls return `cudaErrorNoDevice`, except those that free what was made in one.
 ///
-/// Include this header in a file of the program, not only of a library that is loaded while it runs: NVTX asks for its tool once,
-/// when the program calls it first. Where a profiler of NVIDIA's has them (NVTX_INJECTION64_PATH), the table of missing sources
-/// (`missing_source`) says so. Cost of a range: that of an operation, and a look-up of its name; outside a capture, some
-/// nanoseconds.
-class nvtx_backend {
+/// It is a NO_DISPATCH capture throughout: `dispatching()` is false, and a `memory_resource` hands out addresses without memory.
+///
+/// `attach` throws `memprof::error` if the program has CUDA's own runtime, or if the system has no addresses to reserve.
+class cuda_no_dispatch {
  public:
-  static constexpr std::string_view name = "nvtx";
+  static constexpr std::string_view name = "cuda_no_dispatch";
+  static constexpr run_mode mode = run_mode::no_dispatch;
 
-  void attach(event_sink&, const capture_options&) noexcept {
-    detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
+  void attach(event_sink&, const capture_options& options) {
+    if (&memprof_cuda_runtime_is_replaced == nullptr) {
+      detail::raise(
+          "cuda_no_dispatch: the program has CUDA's own runtime; include <memprof/backend/cuda_no_dispatch_runtime.hpp> in one "
+          ".cpp of it, and link with nvcc -cudart none");
+    }
+    registry& shared = abi_1::process_registry;
+    bool is_prepared = false;
+    {
+      const detail::internal_control_guard lock{shared};
+      is_prepared = detail::prepare_no_dispatch(shared);
+      // Relaxed, as in `start_capture`.
+      if (is_prepared) shared.no_dispatch.store(shared.capture_count, std::memory_order_relaxed);
+    }
+    if (!is_prepared) {
+      detail::raise(
+          "cuda_no_dispatch: the system cannot reserve an address range; raise the limit on address space "
+          "(`ulimit -v unlimited`)");
+    }
+    detail::cuda::process_runtime().begin(options.device);
   }
-  void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
-
-  void report_facts(event_sink& writer) const {
-    if (const char* const why = detail::nvtx::why_no_ranges())
-      writer.add_facts(to_table<missing_source>({{"NVTX's ranges", why}}));
-  }
+  void detach(event_sink&) noexcept { detail::cuda::process_runtime().end(); }
+  void report_facts(event_sink&) const noexcept {}
 };
 
 }  // namespace enabled
 #else
 inline namespace disabled {
 
-class nvtx_backend {
+class cuda_no_dispatch {
  public:
-  static constexpr std::string_view name = "nvtx";
+  static constexpr std::string_view name = "cuda_no_dispatch";
   void attach(event_sink&, const capture_options&) noexcept {}
   void detach(event_sink&) noexcept {}
   void report_facts(event_sink&) noexcept {}
@@ -28221,9 +29191,14 @@ class nvtx_backend {
 }  // namespace disabled
 #endif
 
-static_assert(backend<nvtx_backend>);
+static_assert(backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_24
+
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/torch/capture/cuda_streams.hpp>
 #include <array>
@@ -28615,10 +29590,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -28654,10 +29629,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -29192,45 +30167,6 @@ inline constexpr std::string_view reductions_on_cuda[] = {
   if (has(kernels_of_cuda_with_results_alone_if_contiguous)) return cuda_memory::results_if_contiguous;
   return has(reductions_on_cuda) ? cuda_memory::reduction : cuda_memory::unknown;
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/torch/simulation/cuda_properties.hpp>
-#include <atomic>
-#include <cstdint>
-#include <string_view>
-
-/// @file
-/// What the memory of CUDA kernels depends on, of the device that a simulation claims.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct cuda_properties {
-  std::int32_t multiprocessors = 108;
-  std::int16_t threads_per_multiprocessor = 2048;
-  bool is_hopper_or_later = false;
-};
-
-/// Those of an A100 if the name contains no GPU that is known.
-[[nodiscard]] constexpr cuda_properties cuda_properties_of(std::string_view device_name) noexcept {
-  struct known_gpu {
-    std::string_view name;
-    cuda_properties properties;
-  };
-  constexpr known_gpu known[] = {
-      {"24gb", {128, 1536, false}},                                // a GeForce RTX 4090
-      {"4090", {128, 1536, false}}, {"141gb", {132, 2048, true}},  // an H200
-      {"h100", {132, 2048, true}},  {"h200", {132, 2048, true}},  {"b100", {148, 2048, true}}, {"b200", {148, 2048, true}},
-  };
-  for (const known_gpu& gpu : known) {
-    if (device_name.find(gpu.name) != std::string_view::npos) return gpu.properties;
-  }
-  return {};
-}
-
-/// Of the simulation's device. Relaxed: the program orders the beginning of the capture with its own work.
-[[gnu::visibility("default")]] inline constinit std::atomic<cuda_properties> claimed_cuda{};
-static_assert(std::atomic<cuda_properties>::is_always_lock_free);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -30387,10 +31323,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -30528,10 +31464,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -31674,10 +32610,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -32958,10 +33894,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -33122,10 +34058,10 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -33190,10 +34126,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -34463,10 +35399,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -35107,4 +36043,353 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_34
+
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_35
+
+// ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
+/// @file
+/// Replaces CUDA's runtime by one that has no device, for captures with `cuda_no_dispatch`. Include it in exactly one .cpp, which
+/// includes no header of CUDA, and link the program without CUDA's own:
+///
+/// @code
+/// nvcc -cudart none trainer.cu runtime.cpp -o trainer
+/// @endcode
+///
+/// It has the calls that allocate, free, copy, launch and ask, as CUDA 12 and 13 have them; a program that makes others is not
+/// linked. The functions cannot be inline, so a second include is a "multiple definition" error of the linker. With
+/// `MEMPROF_ENABLED=0` nothing is replaced.
+
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+
+/// Defined so that the linker's first error names the cause where this header is in two .cpp files.
+extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file();
+extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file() {}
+
+extern "C" void memprof_cuda_runtime_is_replaced() {}
+
+/// The functions have the names of CUDA's only for the linker, so that their types need not be CUDA's, and can be compared with
+/// them.
+#define MEMPROF_DETAIL_CUDA_FUNCTION(type, name, parameters)          \
+  [[gnu::visibility("default")]] type name parameters __asm__(#name); \
+  type name parameters
+
+/// A call of the runtime, and its result.
+#define MEMPROF_DETAIL_CUDA_CALL(name, parameters, ...) \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) { return __VA_ARGS__; }
+
+/// One that nvcc's `--default-stream per-thread` gives another name, by its ending, and the same meaning.
+#define MEMPROF_DETAIL_CUDA_COPY(name, parameters, ...)   \
+  MEMPROF_DETAIL_CUDA_CALL(name, parameters, __VA_ARGS__) \
+  MEMPROF_DETAIL_CUDA_CALL(name##_ptds, parameters, __VA_ARGS__)
+
+/// One to which the null stream then means another stream.
+#define MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(name, parameters, ...)         \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) {                   \
+    [[maybe_unused]] constexpr std::uint64_t unnamed = legacy_stream;     \
+    return __VA_ARGS__;                                                   \
+  }                                                                       \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name##_ptsz, parameters) {            \
+    [[maybe_unused]] constexpr std::uint64_t unnamed = per_thread_stream; \
+    return __VA_ARGS__;                                                   \
+  }
+
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
+namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime {
+
+// --- memory ---------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaMalloc, (void** address, std::size_t bytes),
+                         allocate(memory_kind::device, address, bytes, freeing_call::free))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocPitch, (void** address, std::size_t* pitch, std::size_t width, std::size_t height),
+                         allocate_rows(address, pitch, width, height))
+MEMPROF_DETAIL_CUDA_CALL(cudaMalloc3D, (pitched_pointer * made, extent size), allocate_box(made, size))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocManaged, (void** address, std::size_t bytes, unsigned),
+                         allocate(memory_kind::managed, address, bytes, freeing_call::free))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocHost, (void** address, std::size_t bytes),
+                         allocate(memory_kind::pinned, address, bytes, freeing_call::free_host))
+MEMPROF_DETAIL_CUDA_CALL(cudaHostAlloc, (void** address, std::size_t bytes, unsigned),
+                         allocate(memory_kind::pinned, address, bytes, freeing_call::free_host))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocArray,
+                         (void** array, const channel_bits* bits, std::size_t width, std::size_t height, unsigned flags),
+                         allocate_array(array, bits, {width, height, 0}, 1, flags, freeing_call::free_array))
+MEMPROF_DETAIL_CUDA_CALL(cudaMalloc3DArray, (void** array, const channel_bits* bits, extent size, unsigned flags),
+                         allocate_array(array, bits, size, 1, flags, freeing_call::free_array))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocMipmappedArray,
+                         (void** array, const channel_bits* bits, extent size, unsigned levels, unsigned flags),
+                         allocate_array(array, bits, size, levels, flags, freeing_call::free_mipmapped_array))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMallocAsync, (void** address, std::size_t bytes, void* stream),
+                                   allocate_on_stream(address, bytes, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMallocFromPoolAsync, (void** address, std::size_t bytes, void* pool, void* stream),
+                                   pool == nullptr ? ended(runtime_result::invalid_value)
+                                                   : allocate_on_stream(address, bytes, stream, unnamed, number_of(pool)))
+MEMPROF_DETAIL_CUDA_CALL(cudaFree, (void* address), release(freeing_call::free, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaFreeHost, (void* address), release(freeing_call::free_host, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaFreeArray, (void* array), release(freeing_call::free_array, array))
+MEMPROF_DETAIL_CUDA_CALL(cudaFreeMipmappedArray, (void* array), release(freeing_call::free_mipmapped_array, array))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaFreeAsync, (void* address, void* stream), release_on_stream(address, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemGetInfo, (std::size_t * free, std::size_t* total), memory_info(free, total))
+MEMPROF_DETAIL_CUDA_CALL(cudaPointerGetAttributes, (pointer_attributes * found, const void* address),
+                         describe_pointer(found, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetMipmappedArrayLevel, (void** level, const void* array, unsigned), give(level, array))
+MEMPROF_DETAIL_CUDA_CALL(cudaHostRegister, (void*, std::size_t, unsigned), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaHostUnregister, (void*), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaHostGetDevicePointer, (void** found, void* address, unsigned), give(found, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaHostGetFlags, (unsigned* flags, void*), give(flags, 0U))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemAdvise, (const void*, std::size_t, int, location), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaMemAdvise_v2, (const void*, std::size_t, int, location), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemPrefetchAsync, (const void*, std::size_t, location, unsigned, void*), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemPrefetchAsync_v2, (const void*, std::size_t, location, unsigned, void*), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamAttachMemAsync, (void*, void*, std::size_t, unsigned), nothing())
+
+// --- pools ----------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetDefaultMemPool, (void** pool, int device), own_pool(pool, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetMemPool, (void** pool, int device), current_pool(pool, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetMemPool, (int device, void* pool), set_current_pool(device, pool))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolCreate, (void** pool, const allocation_properties* described), make_pool(pool, described))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolDestroy, (void* pool), remove_pool(pool))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolTrimTo, (void*, std::size_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAttribute, (void* pool, int attribute, void* value),
+                         called_with_pool(pool, value, [&](const simulated_pool& found) {
+                           return read_attribute(found, static_cast<pool_attribute>(attribute), value);
+                         }))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAttribute, (void* pool, int attribute, void* value),
+                         called_with_pool(pool, value, [&](simulated_pool& found) {
+                           return write_attribute(found, static_cast<pool_attribute>(attribute), value);
+                         }))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAccess, (void*, const void*, std::size_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAccess, (int* flags, void*, location*), give(flags, reads_and_writes))
+
+// --- copies ---------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy, (void* to, const void* from, std::size_t bytes, int), copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyAsync, (void* to, const void* from, std::size_t bytes, int, void*),
+                                   copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemcpyPeer, (void* to, int, const void* from, int, std::size_t bytes), copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemcpyPeerAsync, (void* to, int, const void* from, int, std::size_t bytes, void*),
+                         copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2D,
+                         (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                          std::size_t height, int),
+                         copy({to, to_pitch}, {from, from_pitch}, width, height))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DAsync,
+                                   (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                                    std::size_t height, int, void*),
+                                   copy({to, to_pitch}, {from, from_pitch}, width, height))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3D, (const copy_3d* asked), copy_box(asked))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DAsync, (const copy_3d* asked, void*), copy_box(asked))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3DPeer, (const peer_copy_3d* asked), copy_box(asked))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DPeerAsync, (const peer_copy_3d* asked, void*), copy_box(asked))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToArray, (void*, std::size_t, std::size_t, const void*, std::size_t, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToArrayAsync,
+                                   (void*, std::size_t, std::size_t, const void*, std::size_t, int, void*), nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromArray, (void* to, const void*, std::size_t, std::size_t, std::size_t bytes, int),
+                         copy({to, bytes}, {}, bytes, 1))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromArrayAsync,
+                                   (void* to, const void*, std::size_t, std::size_t, std::size_t bytes, int, void*),
+                                   copy({to, bytes}, {}, bytes, 1))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyArrayToArray,
+                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int), nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DToArray,
+                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DToArrayAsync,
+                                   (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int,
+                                    void*),
+                                   nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DFromArray,
+                         (void* to, std::size_t pitch, const void*, std::size_t, std::size_t, std::size_t width,
+                          std::size_t height, int),
+                         copy({to, pitch}, {}, width, height))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DFromArrayAsync,
+                                   (void* to, std::size_t pitch, const void*, std::size_t, std::size_t, std::size_t width,
+                                    std::size_t height, int, void*),
+                                   copy({to, pitch}, {}, width, height))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DArrayToArray,
+                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, std::size_t, int),
+                         nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToSymbol, (const void* variable, const void*, std::size_t bytes, std::size_t offset, int),
+                         copy_variable(nullptr, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToSymbolAsync,
+                                   (const void* variable, const void*, std::size_t bytes, std::size_t offset, int, void*),
+                                   copy_variable(nullptr, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromSymbol, (void* to, const void* variable, std::size_t bytes, std::size_t offset, int),
+                         copy_variable(to, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromSymbolAsync,
+                                   (void* to, const void* variable, std::size_t bytes, std::size_t offset, int, void*),
+                                   copy_variable(to, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemset, (void* filled, int value, std::size_t bytes), fill(filled, bytes, value, bytes, 1))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemsetAsync, (void* filled, int value, std::size_t bytes, void*),
+                                   fill(filled, bytes, value, bytes, 1))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemset2D, (void* filled, std::size_t pitch, int value, std::size_t width, std::size_t height),
+                         fill(filled, pitch, value, width, height))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset2DAsync,
+                                   (void* filled, std::size_t pitch, int value, std::size_t width, std::size_t height, void*),
+                                   fill(filled, pitch, value, width, height))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemset3D, (pitched_pointer filled, int value, extent size), fill(filled, value, size))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset3DAsync, (pitched_pointer filled, int value, extent size, void*),
+                                   fill(filled, value, size))
+
+// --- arrays, textures and variables of device code ------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_FUNCTION(channel_bits, cudaCreateChannelDesc, (int x, int y, int z, int w, int kind)) {
+  return {x, y, z, w, kind};
+}
+MEMPROF_DETAIL_CUDA_CALL(cudaCreateTextureObject, (std::uint64_t * made, const void*, const void*, const void*),
+                         give(made, std::uint64_t{1}))
+MEMPROF_DETAIL_CUDA_CALL(cudaDestroyTextureObject, (std::uint64_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaCreateSurfaceObject, (std::uint64_t * made, const void*), give(made, std::uint64_t{1}))
+MEMPROF_DETAIL_CUDA_CALL(cudaDestroySurfaceObject, (std::uint64_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetSymbolAddress, (void** address, const void* variable), address_of_variable(address, variable))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetSymbolSize, (std::size_t * bytes, const void* variable), size_of_variable(bytes, variable))
+
+// --- devices --------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceCount, (int* count), device_count(count))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDevice, (int* device), get_device(device))
+MEMPROF_DETAIL_CUDA_CALL(cudaSetDevice, (int device), set_device(device))
+MEMPROF_DETAIL_CUDA_CALL(cudaInitDevice, (int device, unsigned, unsigned), of_device(device))
+MEMPROF_DETAIL_CUDA_CALL(cudaSetDeviceFlags, (unsigned), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceFlags, (unsigned* flags), give(flags, 0U))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceReset, (), reset_device())
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSynchronize, (), synchronize_device())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceProperties, (device_properties_13 * found, int device), describe_device(found, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceProperties_v2, (device_properties_12 * found, int device), describe_device(found, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetAttribute, (int* value, int attribute, int device),
+                         attribute_of_device(value, attribute, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetPCIBusId, (char* text, int size, int device), bus_of_device(text, size, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetLimit, (std::size_t * value, int limit), get_limit(value, limit))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetLimit, (int limit, std::size_t value), set_limit(limit, value))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetCacheConfig, (int* preferred), give(preferred, 0))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetCacheConfig, (int), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetStreamPriorityRange, (int* least, int* greatest), priorities(least, greatest))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceCanAccessPeer, (int* can, int device, int peer), can_access_peer(can, device, peer))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceEnablePeerAccess, (int peer, unsigned), of_device(peer))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceDisablePeerAccess, (int peer), of_device(peer))
+MEMPROF_DETAIL_CUDA_CALL(cudaRuntimeGetVersion, (int* version), version_of_runtime(version))
+MEMPROF_DETAIL_CUDA_CALL(cudaDriverGetVersion, (int* version), version_of_runtime(version))
+MEMPROF_DETAIL_CUDA_CALL(cudaProfilerStart, (), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaProfilerStop, (), nothing())
+
+// --- errors ---------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaGetLastError, (), last_result(true))
+MEMPROF_DETAIL_CUDA_CALL(cudaPeekAtLastError, (), last_result(false))
+MEMPROF_DETAIL_CUDA_FUNCTION(const char*, cudaGetErrorName, (int result)) { return text_of(result).name; }
+MEMPROF_DETAIL_CUDA_FUNCTION(const char*, cudaGetErrorString, (int result)) { return text_of(result).text; }
+
+// --- streams and events ---------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreate, (void** stream), make_stream(stream, 0, 0))
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreateWithFlags, (void** stream, unsigned flags), make_stream(stream, flags, 0))
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreateWithPriority, (void** stream, unsigned flags, int priority),
+                         make_stream(stream, flags, priority))
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamDestroy, (void* stream), remove_stream(stream))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamSynchronize, (void* stream), synchronize_stream(stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamQuery, (void* stream), synchronize_stream(stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamWaitEvent, (void* stream, void* event, unsigned),
+                                   wait_for_event(stream, unnamed, event))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetFlags, (void* stream, unsigned* flags),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(flags, on.flags);
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetPriority, (void* stream, int* priority),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(priority, on.priority);
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetId, (void* stream, unsigned long long* number),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(number, static_cast<unsigned long long>(on.handle));
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetDevice, (void* stream, int* device),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(device, static_cast<int>(on.device));
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamIsCapturing, (void*, int* status), give(status, 0))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamAddCallback,
+                                   (void* stream, void (*callback)(void*, int, void*), void* user, unsigned),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
+                                     callback(stream, 0, user);
+                                     return runtime_result::done;
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchHostFunc, (void* stream, void (*function)(void*), void* user),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
+                                     function(user);
+                                     return runtime_result::done;
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventCreate, (void** event), make_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventCreateWithFlags, (void** event, unsigned), make_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventDestroy, (void* event), remove_event(event))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaEventRecord, (void* event, void* stream), record_event_on(event, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaEventRecordWithFlags, (void* event, void* stream, unsigned),
+                                   record_event_on(event, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventQuery, (void* event), of_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventSynchronize, (void* event), of_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventElapsedTime, (float* milliseconds, void* from, void* to), elapsed(milliseconds, from, to))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventElapsedTime_v2, (float* milliseconds, void* from, void* to), elapsed(milliseconds, from, to))
+
+// --- kernels --------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchKernel,
+                                   (const void*, launch_shape grid, launch_shape block, void**, std::size_t, void* stream),
+                                   launch(grid, block, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchCooperativeKernel,
+                                   (const void*, launch_shape grid, launch_shape block, void**, std::size_t, void* stream),
+                                   launch(grid, block, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(__cudaLaunchKernel,
+                                   (void*, launch_shape grid, launch_shape block, void**, std::size_t, void* stream),
+                                   launch(grid, block, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchKernelExC, (const launch_configuration* asked, const void*, void**),
+                                   asked == nullptr ? ended(runtime_result::invalid_value)
+                                                    : launch(asked->grid, asked->block, asked->stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL(cudaFuncGetAttributes, (function_attributes * found, const void*), describe_function(found))
+MEMPROF_DETAIL_CUDA_CALL(cudaFuncSetAttribute, (const void*, int, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaFuncSetCacheConfig, (const void*, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetFuncBySymbol, (void** found, const void* function), give(found, function))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetKernel, (void** found, const void* function), give(found, function))
+MEMPROF_DETAIL_CUDA_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+                         (int* blocks, const void*, int threads, std::size_t shared_bytes),
+                         active_blocks(blocks, threads, shared_bytes))
+MEMPROF_DETAIL_CUDA_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+                         (int* blocks, const void*, int threads, std::size_t shared_bytes, unsigned),
+                         active_blocks(blocks, threads, shared_bytes))
+
+// --- what nvcc puts into a program ----------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_FUNCTION(unsigned, __cudaPushCallConfiguration,
+                             (launch_shape grid, launch_shape block, std::size_t shared_bytes, void* stream)) {
+  return push_launch({grid, block, shared_bytes, stream}) ? 0U : 1U;
+}
+MEMPROF_DETAIL_CUDA_CALL(__cudaPopCallConfiguration,
+                         (launch_shape * grid, launch_shape* block, std::size_t* shared_bytes, void* stream),
+                         pop_launch(grid, block, shared_bytes, stream))
+MEMPROF_DETAIL_CUDA_CALL(__cudaGetKernel, (void** found, const void* function), know_kernel(found, function))
+MEMPROF_DETAIL_CUDA_FUNCTION(void**, __cudaRegisterFatBinary, (void*)) {
+  static void* handle = nullptr;
+  return &handle;
+}
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterFatBinaryEnd, (void**)) {}
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaUnregisterFatBinary, (void**)) {}
+MEMPROF_DETAIL_CUDA_FUNCTION(char, __cudaInitModule, (void**)) { return 1; }
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterFunction,
+                             (void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*)) {}
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
+                             (void**, char* host, char*, const char*, int, std::size_t bytes, int, int)) {
+  process_runtime().variables.add(host, bytes);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
+
+#undef MEMPROF_DETAIL_CUDA_FUNCTION
+#undef MEMPROF_DETAIL_CUDA_CALL
+#undef MEMPROF_DETAIL_CUDA_COPY
+#undef MEMPROF_DETAIL_CUDA_CALL_ON_STREAM
+
+#endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_35

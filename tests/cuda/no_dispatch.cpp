@@ -506,7 +506,8 @@ TEST_CASE("cuda without dispatch: kernels are left out, unless a device would re
   int not_a_stream = 0;
   CHECK(launch({1, 1, 1}, {32, 1, 1}, &not_a_stream) == invalid_resource_handle);
   int calls = 0;
-  CHECK(cudaLaunchHostFunc(nullptr, [](void* user) { ++*static_cast<int*>(user); }, &calls) == success);
+  CHECK(cudaLaunchHostFunc(
+            nullptr, [](void* user) { ++*static_cast<int*>(user); }, &calls) == success);
   CHECK(calls == 1);
 
   // f<<<1, 2, 3, stream>>>(g<<<4, 5>>>())
@@ -628,8 +629,8 @@ TEST_CASE("cuda without dispatch: errors have CUDA's names and texts") {
   auto* const text = reinterpret_cast<const char* (*)(int)>(::dlsym(cuda, "cudaGetErrorString"));
   REQUIRE(name != nullptr);
   REQUIRE(text != nullptr);
-  for (const int result : {success, invalid_value, out_of_memory, invalid_configuration, invalid_symbol, no_device, invalid_device,
-                           invalid_resource_handle, 12345}) {
+  for (const int result : {success, invalid_value, out_of_memory, invalid_configuration, invalid_symbol, no_device,
+                           invalid_device, invalid_resource_handle, 12345}) {
     CHECK(std::string{cudaGetErrorName(result)} == name(result));
     CHECK(std::string{cudaGetErrorString(result)} == text(result));
   }

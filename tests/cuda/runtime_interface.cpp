@@ -79,8 +79,8 @@ static_assert(offsetof(properties, memory_clock_rate) == offsetof(cudaDeviceProp
 static_assert(offsetof(properties, device_overlap) == offsetof(cudaDeviceProp, deviceOverlap));
 #endif
 static_assert(sizeof(properties) == sizeof(cudaDeviceProp));
-#define MEMPROF_SAME_PROPERTY(own_field, field)                                          \
-  static_assert(offsetof(properties, own_field) == offsetof(cudaDeviceProp, field));     \
+#define MEMPROF_SAME_PROPERTY(own_field, field)                                      \
+  static_assert(offsetof(properties, own_field) == offsetof(cudaDeviceProp, field)); \
   static_assert(sizeof(properties::own_field) == sizeof(cudaDeviceProp::field))
 
 MEMPROF_SAME_PROPERTY(name, name);
@@ -193,8 +193,8 @@ constexpr bool is_same_type() {
   if constexpr (std::is_pointer_v<Own> && std::is_pointer_v<Cuda>) {
     using own_target = std::remove_cv_t<std::remove_pointer_t<Own>>;
     using target = std::remove_cv_t<std::remove_pointer_t<Cuda>>;
-    constexpr bool is_number = (std::is_arithmetic_v<own_target> || std::is_enum_v<own_target>) &&
-                               (std::is_arithmetic_v<target> || std::is_enum_v<target>);
+    constexpr bool is_number = (std::is_arithmetic_v<own_target> || std::is_enum_v<own_target>)&&(std::is_arithmetic_v<target> ||
+                                                                                                  std::is_enum_v<target>);
     if constexpr (is_number) return sizeof(own_target) == sizeof(target);
     return std::is_arithmetic_v<own_target> == std::is_arithmetic_v<target> || std::is_enum_v<target>;
   } else if constexpr (std::is_class_v<Own> || std::is_class_v<Cuda>) {

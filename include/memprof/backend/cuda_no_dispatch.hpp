@@ -1,9 +1,9 @@
 #pragma once
 
 /// @file
-/// NO_DISPATCH for programs that call CUDA's runtime themselves: `begin_capture<cuda_no_dispatch>()` runs them on a machine without
-/// a GPU. The program is linked with a runtime that takes the place of CUDA's, <memprof/backend/cuda_no_dispatch_runtime.hpp>; see
-/// `docs/cuda.md`. Needs no header and no library of CUDA.
+/// NO_DISPATCH for programs that call CUDA's runtime themselves: `begin_capture<cuda_no_dispatch>()` runs them on a machine
+/// without a GPU. The program is linked with a runtime that takes the place of CUDA's,
+/// <memprof/backend/cuda_no_dispatch_runtime.hpp>; see `docs/cuda.md`. Needs no header and no library of CUDA.
 
 #include <memprof/config.hpp>
 #include <memprof/record/event_sink.hpp>
@@ -50,8 +50,8 @@ class cuda_no_dispatch {
   void attach(event_sink&, const capture_options& options) {
     if (&memprof_cuda_runtime_is_replaced == nullptr) {
       detail::raise(
-          "cuda_no_dispatch: the program has CUDA's own runtime; include <memprof/backend/cuda_no_dispatch_runtime.hpp> in one .cpp "
-          "of it, and link with nvcc -cudart none");
+          "cuda_no_dispatch: the program has CUDA's own runtime; include <memprof/backend/cuda_no_dispatch_runtime.hpp> in one "
+          ".cpp of it, and link with nvcc -cudart none");
     }
     registry& shared = abi_1::process_registry;
     bool is_prepared = false;
@@ -62,8 +62,9 @@ class cuda_no_dispatch {
       if (is_prepared) shared.no_dispatch.store(shared.capture_count, std::memory_order_relaxed);
     }
     if (!is_prepared) {
-      detail::raise("cuda_no_dispatch: the system cannot reserve an address range; raise the limit on address space "
-                    "(`ulimit -v unlimited`)");
+      detail::raise(
+          "cuda_no_dispatch: the system cannot reserve an address range; raise the limit on address space "
+          "(`ulimit -v unlimited`)");
     }
     detail::cuda::process_runtime().begin(options.device);
   }

@@ -38,8 +38,8 @@ extern "C" void memprof_cuda_runtime_is_replaced() {}
 
 /// The functions have the names of CUDA's only for the linker, so that their types need not be CUDA's, and can be compared with
 /// them.
-#define MEMPROF_DETAIL_CUDA_FUNCTION(type, name, parameters)                  \
-  [[gnu::visibility("default")]] type name parameters __asm__(#name);         \
+#define MEMPROF_DETAIL_CUDA_FUNCTION(type, name, parameters)          \
+  [[gnu::visibility("default")]] type name parameters __asm__(#name); \
   type name parameters
 
 /// A call of the runtime, and its result.
@@ -47,19 +47,19 @@ extern "C" void memprof_cuda_runtime_is_replaced() {}
   MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) { return __VA_ARGS__; }
 
 /// One that nvcc's `--default-stream per-thread` gives another name, by its ending, and the same meaning.
-#define MEMPROF_DETAIL_CUDA_COPY(name, parameters, ...)    \
+#define MEMPROF_DETAIL_CUDA_COPY(name, parameters, ...)   \
   MEMPROF_DETAIL_CUDA_CALL(name, parameters, __VA_ARGS__) \
   MEMPROF_DETAIL_CUDA_CALL(name##_ptds, parameters, __VA_ARGS__)
 
 /// One to which the null stream then means another stream.
-#define MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(name, parameters, ...)     \
-  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) {               \
-    [[maybe_unused]] constexpr std::uint64_t unnamed = legacy_stream; \
-    return __VA_ARGS__;                                               \
-  }                                                                   \
-  MEMPROF_DETAIL_CUDA_FUNCTION(int, name##_ptsz, parameters) {        \
+#define MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(name, parameters, ...)         \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) {                   \
+    [[maybe_unused]] constexpr std::uint64_t unnamed = legacy_stream;     \
+    return __VA_ARGS__;                                                   \
+  }                                                                       \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name##_ptsz, parameters) {            \
     [[maybe_unused]] constexpr std::uint64_t unnamed = per_thread_stream; \
-    return __VA_ARGS__;                                               \
+    return __VA_ARGS__;                                                   \
   }
 
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
@@ -96,7 +96,7 @@ MEMPROF_DETAIL_CUDA_CALL(cudaFreeHost, (void* address), release(freeing_call::fr
 MEMPROF_DETAIL_CUDA_CALL(cudaFreeArray, (void* array), release(freeing_call::free_array, array))
 MEMPROF_DETAIL_CUDA_CALL(cudaFreeMipmappedArray, (void* array), release(freeing_call::free_mipmapped_array, array))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaFreeAsync, (void* address, void* stream), release_on_stream(address, stream, unnamed))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemGetInfo, (std::size_t* free, std::size_t* total), memory_info(free, total))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemGetInfo, (std::size_t * free, std::size_t* total), memory_info(free, total))
 MEMPROF_DETAIL_CUDA_CALL(cudaPointerGetAttributes, (pointer_attributes * found, const void* address),
                          describe_pointer(found, address))
 MEMPROF_DETAIL_CUDA_CALL(cudaGetMipmappedArrayLevel, (void** level, const void* array, unsigned), give(level, array))
@@ -142,8 +142,8 @@ MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2D,
                           std::size_t height, int),
                          copy({to, to_pitch}, {from, from_pitch}, width, height))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DAsync,
-                                   (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch,
-                                    std::size_t width, std::size_t height, int, void*),
+                                   (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                                    std::size_t height, int, void*),
                                    copy({to, to_pitch}, {from, from_pitch}, width, height))
 MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3D, (const copy_3d* asked), copy_box(asked))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DAsync, (const copy_3d* asked, void*), copy_box(asked))
@@ -181,8 +181,7 @@ MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToSymbol, (const void* variable, const void*,
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToSymbolAsync,
                                    (const void* variable, const void*, std::size_t bytes, std::size_t offset, int, void*),
                                    copy_variable(nullptr, variable, bytes, offset))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromSymbol,
-                         (void* to, const void* variable, std::size_t bytes, std::size_t offset, int),
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromSymbol, (void* to, const void* variable, std::size_t bytes, std::size_t offset, int),
                          copy_variable(to, variable, bytes, offset))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromSymbolAsync,
                                    (void* to, const void* variable, std::size_t bytes, std::size_t offset, int, void*),
@@ -256,7 +255,8 @@ MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreateWithPriority, (void** stream, unsigned 
 MEMPROF_DETAIL_CUDA_CALL(cudaStreamDestroy, (void* stream), remove_stream(stream))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamSynchronize, (void* stream), synchronize_stream(stream, unnamed))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamQuery, (void* stream), synchronize_stream(stream, unnamed))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamWaitEvent, (void* stream, void* event, unsigned), wait_for_event(stream, unnamed, event))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamWaitEvent, (void* stream, void* event, unsigned),
+                                   wait_for_event(stream, unnamed, event))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetFlags, (void* stream, unsigned* flags),
                                    called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
                                      return put(flags, on.flags);

@@ -6,8 +6,8 @@
 #include <cstdint>
 
 /// @file
-/// What a program compiled by nvcc knows of CUDA's runtime, declared here so that no CUDA header is needed: layouts and numbers are
-/// part of its binary interface. `tests/cuda/runtime_interface.cpp` compares them with the headers, where these are.
+/// What a program compiled by nvcc knows of CUDA's runtime, declared here so that no CUDA header is needed: layouts and numbers
+/// are part of its binary interface. `tests/cuda/runtime_interface.cpp` compares them with the headers, where these are.
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
@@ -117,7 +117,7 @@ struct channel_bits {
   int w;
   int kind;
 };
-inline constexpr int last_channel_kind_with_size = 16;     ///< those behind it are compressed or packed
+inline constexpr int last_channel_kind_with_size = 16;                 ///< those behind it are compressed or packed
 inline constexpr unsigned runtime_array_without_memory = 0x40 | 0x80;  ///< `cudaArraySparse`, `cudaArrayDeferredMapping`
 
 /// `cudaPointerAttributes`, as far as CUDA 12 has it; the rest is reserved.

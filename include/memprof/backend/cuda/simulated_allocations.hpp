@@ -71,8 +71,8 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return static_cast<unsigned>(std::max(bits.x + bits.y + bits.z + bits.w, 0) / bits_of_byte);
 }
 
-[[nodiscard]] inline int allocate_array(void** array, const channel_bits* bits, const extent& size, unsigned levels, unsigned flags,
-                                        freeing_call freed_by) noexcept {
+[[nodiscard]] inline int allocate_array(void** array, const channel_bits* bits, const extent& size, unsigned levels,
+                                        unsigned flags, freeing_call freed_by) noexcept {
   return called([&](simulated_runtime& runtime) {
     if (array == nullptr || bits == nullptr) return runtime_result::invalid_value;
     const unsigned element = bytes_of_element(*bits);
@@ -106,8 +106,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 /// What was made in a capture may be freed after its end, too.
 [[nodiscard]] inline int release(freeing_call call, const void* address) noexcept {
   simulated_runtime& runtime = process_runtime();
-  const runtime_result result = address == nullptr ? runtime_result::done
-                                                   : runtime.memory.free({}, call, number_of(address));
+  const runtime_result result = address == nullptr ? runtime_result::done : runtime.memory.free({}, call, number_of(address));
   const bool is_there = runtime.has_devices() || (address != nullptr && result == runtime_result::done);
   return ended(is_there ? result : runtime_result::no_device);
 }

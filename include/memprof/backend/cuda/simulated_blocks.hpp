@@ -19,7 +19,7 @@ struct simulated_block {
   memory_kind kind = memory_kind::device;
   freeing_call freed_by = freeing_call::free;
   std::uint32_t device = 0;
-  std::uint64_t pool = 0;            ///< 0: by no call of the stream-ordered allocator
+  std::uint64_t pool = 0;              ///< 0: by no call of the stream-ordered allocator
   std::uint16_t bytes_of_element = 0;  ///< of an array
 };
 

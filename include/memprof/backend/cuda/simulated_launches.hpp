@@ -87,8 +87,7 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   return called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
     const bool is_grid = grid.x != 0 && grid.y != 0 && grid.z != 0;
     const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
-    return is_grid && threads != 0 && threads <= greatest_block ? runtime_result::done
-                                                                : runtime_result::invalid_configuration;
+    return is_grid && threads != 0 && threads <= greatest_block ? runtime_result::done : runtime_result::invalid_configuration;
   });
 }
 

@@ -50,9 +50,9 @@ struct simulated_device {
   [[nodiscard]] std::uint64_t total() const noexcept { return capacity == 0 ? std::uint64_t{1} << 40 : capacity; }
 };
 
-/// Blocks of devices have addresses without memory (`phantom_addresses`), pinned and managed ones have memory of the host. What is
-/// freed on a stream keeps its address, and its bytes of the device, until the host has waited for the stream, the stream takes
-/// an equal block, or the device is full.
+/// Blocks of devices have addresses without memory (`phantom_addresses`), pinned and managed ones have memory of the host. What
+/// is freed on a stream keeps its address, and its bytes of the device, until the host has waited for the stream, the stream
+/// takes an equal block, or the device is full.
 ///
 /// Every call may be made on any thread. They wait for each other.
 class simulated_memory {

@@ -17,8 +17,8 @@ struct simulated_stream {
   int priority = 0;
 };
 
-/// The streams and the events that the program has made. Their handles are in sequence, so that runs repeat. Every call may be made
-/// on any thread.
+/// The streams and the events that the program has made. Their handles are in sequence, so that runs repeat. Every call may be
+/// made on any thread.
 class simulated_streams {
  public:
   /// 0 if the system has no memory.
