@@ -28942,7 +28942,7 @@ template <class Properties>
 [[nodiscard]] inline int bus_of_device(char* text, int size, int device) noexcept {
   return called_of(device, [&](simulated_runtime&, std::uint32_t known) {
     if (text == nullptr || size <= 0) return runtime_result::invalid_value;
-    std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", static_cast<unsigned>(known + 1));
+    std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", known + 1);
     return runtime_result::done;
   });
 }
