@@ -7,8 +7,9 @@ scripts/single_header.py --stand-ins DIR   writes, for each other header, one th
                                            with both folders in the include path, the tests compile against it
 
 The umbrella and every header it reaches are always included. The others come in parts, each behind a macro:
-MEMPROF_WITH_MALLOC (backend/malloc.hpp), MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_ALL (what needs no
-third-party header) and MEMPROF_WITH_JSON (what needs nlohmann/json). Headers that need other libraries remain in include/ only.
+MEMPROF_WITH_MALLOC (backend/malloc.hpp), MEMPROF_WITH_NEW_DELETE (backend/new_delete.hpp), MEMPROF_WITH_CUDA_RUNTIME
+(backend/cuda_no_dispatch_runtime.hpp), MEMPROF_WITH_ALL (what needs no third-party header) and MEMPROF_WITH_JSON (what needs
+nlohmann/json). Headers that need other libraries remain in include/ only.
 """
 
 import pathlib
@@ -166,9 +167,11 @@ def parts():
         "MEMPROF_WITH_NEW_DELETE": ["memprof/backend/new_delete.hpp"],
         "MEMPROF_WITH_ALL": [],
         "MEMPROF_WITH_JSON": [],
+        "MEMPROF_WITH_CUDA_RUNTIME": ["memprof/backend/cuda_no_dispatch_runtime.hpp"],  # last: what it includes is of MEMPROF_WITH_ALL
     }
     of_heap = reached_from(["memprof/backend/malloc.hpp"])
-    others = [name for name in HEADERS if name not in in_umbrella and name not in of_heap]
+    alone = found["MEMPROF_WITH_CUDA_RUNTIME"]
+    others = [name for name in HEADERS if name not in in_umbrella and name not in of_heap and name not in alone]
     by_macro = {"MEMPROF_WITH_ALL": [], "MEMPROF_WITH_JSON": []}
     for name in others:
         libraries = libraries_of(name)
@@ -236,6 +239,7 @@ def single_header():
         "// Define before the include, where you want it; the header may be included again for more:",
         "//   MEMPROF_WITH_MALLOC      replaces malloc and its family, and these operators; in exactly one .cpp",
         "//   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp",
+        "//   MEMPROF_WITH_CUDA_RUNTIME  takes the place of CUDA's runtime; in exactly one .cpp",
         "//   MEMPROF_WITH_ALL         reading trace files, writing JSON: all that needs no other library",
         "//   MEMPROF_WITH_JSON        reading profiles, sessions: needs nlohmann/json",
         "//",

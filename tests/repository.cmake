@@ -99,6 +99,11 @@ memprof_add_failing_test("new_delete.hpp: in two files it names the cause" "mult
   ${CMAKE_CXX_COMPILER} -std=c++20 -fPIC -shared -I${PROJECT_SOURCE_DIR}/include -o ${CMAKE_CURRENT_BINARY_DIR}/new_delete_twice
   ${CMAKE_CURRENT_SOURCE_DIR}/language/new_delete.cpp ${CMAKE_CURRENT_SOURCE_DIR}/language/new_delete.cpp)
 
+memprof_add_failing_test("cuda_no_dispatch_runtime.hpp: in two files it names the cause"
+  "multiple definition of .memprof_cuda_runtime_belongs_in_exactly_one_cpp_file"
+  ${CMAKE_CXX_COMPILER} -std=c++20 -fPIC -shared -I${PROJECT_SOURCE_DIR}/include -o ${CMAKE_CURRENT_BINARY_DIR}/cuda_runtime_twice
+  ${CMAKE_CURRENT_SOURCE_DIR}/cuda/no_dispatch_runtime.cpp ${CMAKE_CURRENT_SOURCE_DIR}/cuda/no_dispatch_runtime.cpp)
+
 memprof_add_failing_test("malloc.hpp: after new_delete.hpp it is refused" "in place of <memprof/backend/new_delete.hpp>, not after it"
   ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only -I${PROJECT_SOURCE_DIR}/include
   -include memprof/backend/new_delete.hpp ${PROJECT_SOURCE_DIR}/include/memprof/backend/malloc.hpp)

@@ -3,6 +3,7 @@
 // Define before the include, where you want it; the header may be included again for more:
 //   MEMPROF_WITH_MALLOC      replaces malloc and its family, and these operators; in exactly one .cpp
 //   MEMPROF_WITH_NEW_DELETE  replaces the global operators new and delete; in exactly one .cpp
+//   MEMPROF_WITH_CUDA_RUNTIME  takes the place of CUDA's runtime; in exactly one .cpp
 //   MEMPROF_WITH_ALL         reading trace files, writing JSON: all that needs no other library
 //   MEMPROF_WITH_JSON        reading profiles, sessions: needs nlohmann/json
 //
@@ -426,7 +427,7 @@ class page_array : public page_storage {
 
 #endif  // MEMPROF_SINGLE_HEADER_1
 
-#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
 #define MEMPROF_SINGLE_HEADER_2
 
 // ---- <memprof/record/phantom_addresses.hpp>
@@ -19653,6 +19654,11 @@ inline void read_and_watch_at_snapshot() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_15
+
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_16
+
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
 #include <new>
@@ -19734,6 +19740,11 @@ inline void install_fault_handler() noexcept {}
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_16
+
+#if !defined(MEMPROF_SINGLE_HEADER_17) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/record/process_life.hpp>
 #include <atomic>
@@ -20247,10 +20258,10 @@ MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*v
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_16)
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_18)
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -24143,10 +24154,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/backend/heap_events.hpp>
 /// @file
@@ -24944,10 +24955,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -25170,10 +25181,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -25377,80 +25388,11 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_22
 
-// ---- <memprof/backend/cuda.hpp>
-/// @file
-/// Captures of programs that call CUDA's runtime or driver themselves: `memprof::begin_capture<memprof::cuda_backend>()`.
-///
-/// Needs no header and no library of CUDA to build: the driver and CUPTI are loaded when a capture begins. On glibc before 2.34,
-/// link with `${CMAKE_DL_LIBS}`. For tensors of libtorch, whose allocator hands out parts of what it takes from CUDA, there is
-/// <memprof/backend/torch_cuda.hpp>.
-
-#include <cstddef>
-#include <string_view>
-
-#if MEMPROF_ENABLED
-// ---- <memprof/backend/cuda/calling_library.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-/// @file
-/// Which library asks CUDA for memory: the owner of blocks that are in no operation of the program.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// Finds it by the stack of a callback: what called CUDA. A library that is linked statically is the executable, which is none.
-class calling_library {
- public:
-  /// Chooses how stacks are walked. It may allocate.
-  void prepare() noexcept { walker_.choose(); }
-
-  /// The name of its file, as "libcublas.so.13", for an allocation of `bytes` that this thread makes outside every operation; 0:
-  /// none. Not for small blocks where a walk takes ten microseconds.
-  [[nodiscard]] label find(std::size_t bytes) const noexcept {
-    constexpr std::size_t worth_a_slow_walk = std::size_t{64} << 10;
-    constexpr int most_frames = 32;
-    if (abi_1::this_thread.innermost_scope != 0) return 0;
-    if (bytes < worth_a_slow_walk && std::string_view{walker_.way()} != "libunwind") return 0;
-    void* frames[most_frames];
-    int count = 0;
-    {
-      const recording_suppressor hidden;  // a walk may allocate
-      count = walker_.walk(frames, most_frames);
-    }
-    bool is_outside = false;  // of the callback and what called it
-    for (int index = 0; index < count; ++index) {
-      const loaded_module module = find_module_of(reinterpret_cast<std::uintptr_t>(frames[index]) - 1);
-      const std::string_view name = file_of(module);
-      const bool is_cuda = is_of(name, "libcuda.so") || is_of(name, "libcupti.so");
-      is_outside = is_outside || is_cuda;
-      if (!is_outside || is_cuda || is_of(name, "libcudart.so")) continue;
-      return name.empty() ? label{0} : event_sink{}.label_of(name);
-    }
-    return 0;
-  }
-
- private:
-  /// Without its folder; empty for the executable.
-  [[nodiscard]] static std::string_view file_of(const loaded_module& module) noexcept {
-    const std::string_view path = module.path == nullptr ? std::string_view{} : module.path;
-    return path.substr(path.rfind('/') + 1);
-  }
-  [[nodiscard]] static bool is_of(std::string_view name, std::string_view library) noexcept {
-    return name.substr(0, library.size()) == library;
-  }
-
-  stack_walker walker_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/cuda/cupti_library.hpp>
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -25682,291 +25624,6 @@ struct get_pool_parameters {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string>
-
-#include <dlfcn.h>
-
-/// @file
-/// CUDA's driver and CUPTI, loaded while the program runs: a program starts without them.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// CUPTI's functions, and one subscription to its callbacks. Not thread-safe, except that callbacks may arrive on any thread.
-class cupti_library {
- public:
-  /// Loads both, once they are there, and subscribes `receive(user, ...)` to the calls that memprof follows. Returns why that
-  /// failed; empty on success.
-  [[nodiscard]] std::string subscribe(callback receive, void* user) {
-    if (subscriber_ != nullptr) return {};
-    std::string why_not = load();
-    if (!why_not.empty()) return why_not;
-    why_not = subscribe_to(receive, user);
-    if (!why_not.empty()) return why_not;
-    is_enabled_ = false;
-    // A driver older than a call does not know its number.
-    for (const driver_call call : driver_calls) enable(domain::driver, static_cast<std::uint32_t>(call));
-    enable(domain::resource, context_destroy_starting);
-    enable(domain::synchronize, stream_synchronized);
-    enable(domain::synchronize, context_synchronized);
-    if (is_enabled_) return {};
-    unsubscribe();
-    return "CUPTI does not report the driver's calls (" + words_of(failure_) + ")";
-  }
-
-  /// No callback begins after it.
-  void unsubscribe() noexcept {
-    if (subscriber_ == nullptr) return;
-    (void)unsubscribe_(subscriber_);
-    subscriber_ = nullptr;
-  }
-
-  [[nodiscard]] int device_of(void* context, std::uint32_t* device) const noexcept {
-    return device_of_ == nullptr ? invalid_parameter : device_of_(context, device);
-  }
-  [[nodiscard]] int number_of(void* context, std::uint32_t* number_of_context) const noexcept {
-    return number_of_ == nullptr ? invalid_parameter : number_of_(context, number_of_context);
-  }
-
-  /// The driver's function of that name, or null.
-  template <class Function>
-  [[nodiscard]] Function* driver_function(const char* name) const noexcept {
-    return driver_ == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(driver_, name));
-  }
-
- private:
-  [[nodiscard]] static void* open(const std::string& name, int further = 0) noexcept {
-    return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | further);
-  }
-
-  /// Never closes what it has opened: the driver lives until the process ends.
-  [[nodiscard]] std::string load() {
-    if (cupti_ != nullptr) return {};
-    if (driver_ == nullptr) driver_ = open("libcuda.so.1");
-    if (driver_ == nullptr) return "there is no CUDA: libcuda.so.1, which NVIDIA's driver installs, cannot be loaded";
-    int version = 0;
-    if (auto* const get_version = driver_function<int(int*)>("cuDriverGetVersion"); get_version != nullptr)
-      (void)get_version(&version);
-    constexpr int versions_in_major = 1000;
-    cupti_ = open_cupti(version / versions_in_major);
-    if (cupti_ == nullptr) {
-      return "CUPTI, which comes with the CUDA toolkit, cannot be loaded; put the directory of libcupti.so into LD_LIBRARY_PATH";
-    }
-    find(subscribe_v2_, "cuptiSubscribe_v2");
-    find(subscribe_v1_, "cuptiSubscribe");
-    find(unsubscribe_, "cuptiUnsubscribe");
-    find(enable_, "cuptiEnableCallback");
-    find(words_, "cuptiGetResultString");
-    find(device_of_, "cuptiGetDeviceId");
-    find(number_of_, "cuptiGetContextId");
-    if (subscribe_v1_ != nullptr && unsubscribe_ != nullptr && enable_ != nullptr) return {};
-    cupti_ = nullptr;
-    return "the libcupti.so that was loaded is not CUPTI";
-  }
-
-  /// The one that the program has loaded; otherwise the newest that fits the driver.
-  [[nodiscard]] static void* open_cupti(int newest) {
-    constexpr int oldest = 11;
-    if (newest < oldest) newest = 13;
-    const auto versions = [&](const std::string& folder, int further) -> void* {
-      for (int version = newest; version >= oldest; --version) {
-        if (void* const found = open(folder + "libcupti.so." + std::to_string(version), further)) return found;
-      }
-      return open(folder + "libcupti.so", further);
-    };
-    if (void* const found = versions("", RTLD_NOLOAD)) return found;
-    if (void* const found = versions("", 0)) return found;
-    for (const char* const variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
-      const char* const set = *variable == '\0' ? "/usr/local/cuda" : std::getenv(variable);
-      if (set == nullptr) continue;
-      for (const char* const folder : {"/lib64/", "/extras/CUPTI/lib64/"}) {
-        if (void* const found = versions(set + std::string{folder}, 0)) return found;
-      }
-    }
-    return nullptr;
-  }
-
-  template <class Function>
-  void find(Function*& function, const char* name) const noexcept {
-    function = reinterpret_cast<Function*>(::dlsym(cupti_, name));
-  }
-
-  /// As one of several subscribers, where CUPTI (13.2) and those that are there know them; or as the only one, by the call that
-  /// names the one in the way; or by the older call.
-  [[nodiscard]] std::string subscribe_to(callback receive, void* user) {
-    std::array<char, 128> holder{};
-    int result = invalid_parameter;
-    if (subscribe_v2_ != nullptr) {
-      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1, 1, {}};
-      result = subscribe_v2_(&subscriber_, receive, user, &asked);
-      // CUPTI says that others are in the way, too, where it cannot share for reasons of its own.
-      if (result != success) {
-        asked.size = subscriber_parameters::size_without_sharing;
-        asked.shares = 0;
-        result = subscribe_v2_(&subscriber_, receive, user, &asked);
-      }
-    }
-    if (result != success && result != another_subscriber) result = subscribe_v1_(&subscriber_, receive, user);
-    if (result == success) return {};
-    subscriber_ = nullptr;
-    if (result != another_subscriber) return "CUPTI refuses (" + words_of(result) + ")";
-    // A tool that used the older call has no name: "<not provided>".
-    const std::string who = holder[0] == '\0' || holder[0] == '<' ? "another tool" : holder.data();
-    return who +
-           " has CUPTI's callbacks, which it shares with nobody; run without it (Nsight Systems and Compute, cuda-gdb, "
-           "compute-sanitizer, and PyTorch's profiler use them)";
-  }
-
-  void enable(domain where, std::uint32_t id) noexcept {
-    const int result = enable_(1, subscriber_, where, id);
-    if (result != success) failure_ = result;
-    is_enabled_ = is_enabled_ || (result == success && where == domain::driver);
-  }
-
-  [[nodiscard]] std::string words_of(int result) const {
-    const char* text = nullptr;
-    if (words_ != nullptr && words_(result, &text) == success && text != nullptr) return text;
-    return "error " + std::to_string(result);
-  }
-
-  void* driver_ = nullptr;
-  void* cupti_ = nullptr;
-  void* subscriber_ = nullptr;
-  bool is_enabled_ = false;
-  int failure_ = success;
-
-  int (*subscribe_v2_)(void** subscriber, callback receive, void* user, subscriber_parameters*) = nullptr;
-  int (*subscribe_v1_)(void** subscriber, callback receive, void* user) = nullptr;
-  int (*unsubscribe_)(void* subscriber) = nullptr;
-  int (*enable_)(std::uint32_t is_on, void* subscriber, domain where, std::uint32_t id) = nullptr;
-  int (*words_)(int result, const char** text) = nullptr;
-  int (*device_of_)(void* context, std::uint32_t* device) = nullptr;
-  int (*number_of_)(void* context, std::uint32_t* number) = nullptr;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/cuda/device_readings.hpp>
-// ---- <memprof/backend/cuda/driver_questions.hpp>
-#include <cstddef>
-#include <cstdint>
-
-/// @file
-/// What memprof asks the driver, outside of callbacks.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// A pool's counters. Bytes.
-struct pool_counters {
-  std::uint64_t reserved = 0;
-  std::uint64_t reserved_peak = 0;  ///< since the last reset
-  std::uint64_t used = 0;
-  std::uint64_t used_peak = 0;
-};
-
-/// A device's memory. Bytes.
-struct device_counters {
-  std::size_t free = 0;
-  std::size_t total = 0;
-};
-
-/// Functions of the driver; those that it lacks answer nothing. None creates a context.
-class driver_questions {
- public:
-  void find(const cupti_library& library) noexcept {
-    find(library, count_, "cuDeviceGetCount");
-    find(library, current_device_, "cuCtxGetDevice");
-    find(library, state_, "cuDevicePrimaryCtxGetState");
-    find(library, retain_, "cuDevicePrimaryCtxRetain");
-    find(library, release_, "cuDevicePrimaryCtxRelease_v2");
-    find(library, push_, "cuCtxPushCurrent_v2");
-    find(library, pop_, "cuCtxPopCurrent_v2");
-    find(library, memory_, "cuMemGetInfo_v2");
-    find(library, own_pool_, "cuDeviceGetDefaultMemPool");
-    find(library, get_, "cuMemPoolGetAttribute");
-    find(library, set_, "cuMemPoolSetAttribute");
-  }
-
-  /// 0 before the program has initialised CUDA.
-  [[nodiscard]] int device_count() const noexcept {
-    int count = 0;
-    return count_ != nullptr && count_(&count) == success ? count : 0;
-  }
-
-  /// False if the device has no context that could be asked.
-  [[nodiscard]] bool memory_of(int device, device_counters& found) const noexcept {
-    if (memory_ == nullptr) return false;
-    int current = -1;
-    if (current_device_ != nullptr && current_device_(&current) == success && current == device)
-      return memory_(&found.free, &found.total) == success;
-    if (!is_in_use(device)) return false;
-    void* context = nullptr;
-    if (retain_(&context, device) != success) return false;
-    bool is_found = false;
-    if (push_(context) == success) {
-      is_found = memory_(&found.free, &found.total) == success;
-      (void)pop_(&context);
-    }
-    (void)release_(device);
-    return is_found;
-  }
-
-  /// The pool that a device has from the start; 0 if it has none.
-  [[nodiscard]] number own_pool_of(int device) const noexcept {
-    number pool = 0;
-    return own_pool_ != nullptr && own_pool_(&pool, device) == success ? pool : 0;
-  }
-
-  [[nodiscard]] bool counters_of(number pool, pool_counters& found) const noexcept {
-    if (get_ == nullptr) return false;
-    return get_(pool, reserved_attribute, &found.reserved) == success &&
-           get_(pool, reserved_attribute + 1, &found.reserved_peak) == success &&
-           get_(pool, used_attribute, &found.used) == success && get_(pool, used_attribute + 1, &found.used_peak) == success;
-  }
-
-  /// Begins the high-water marks of a pool again, at what it holds now.
-  void reset_peaks_of(number pool) const noexcept {
-    if (set_ == nullptr) return;
-    std::uint64_t none = 0;
-    (void)set_(pool, reserved_attribute + 1, &none);
-    (void)set_(pool, used_attribute + 1, &none);
-  }
-
- private:
-  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT and CU_MEMPOOL_ATTR_USED_MEM_CURRENT, each followed by its high-water mark.
-  static constexpr int reserved_attribute = 5;
-  static constexpr int used_attribute = 7;
-
-  template <class Function>
-  static void find(const cupti_library& library, Function*& function, const char* name) noexcept {
-    function = library.driver_function<Function>(name);
-  }
-
-  [[nodiscard]] bool is_in_use(int device) const noexcept {
-    if (state_ == nullptr || retain_ == nullptr || release_ == nullptr || push_ == nullptr || pop_ == nullptr) return false;
-    unsigned flags = 0;
-    int is_active = 0;
-    return state_(device, &flags, &is_active) == success && is_active != 0;
-  }
-
-  int (*count_)(int* count) = nullptr;
-  int (*current_device_)(int* device) = nullptr;
-  int (*state_)(int device, unsigned* flags, int* is_active) = nullptr;
-  int (*retain_)(void** context, int device) = nullptr;
-  int (*release_)(int device) = nullptr;
-  int (*push_)(void* context) = nullptr;
-  int (*pop_)(void** context) = nullptr;
-  int (*memory_)(std::size_t* free, std::size_t* total) = nullptr;
-  int (*own_pool_)(number* pool, int device) = nullptr;
-  int (*get_)(number pool, int attribute, void* value) = nullptr;
-  int (*set_)(number pool, int attribute, void* value) = nullptr;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
 // ---- <memprof/backend/cuda/places.hpp>
 #include <array>
 #include <charconv>
@@ -26166,8 +25823,6 @@ class pool_table {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-// ---- <memprof/backend/cuda/tracker.hpp>
-// ---- <memprof/backend/cuda/begun_calls.hpp>
 // ---- <memprof/backend/cuda/block_table.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -26300,6 +25955,7 @@ class mapping_table {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
+// ---- <memprof/backend/cuda/begun_calls.hpp>
 #include <cstddef>
 #include <cstdint>
 
@@ -26592,6 +26248,7 @@ inline void tell_live_bytes(space_id space, std::int64_t change) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/backend/cuda/tracker.hpp>
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -26947,6 +26604,431 @@ class tracker {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
+// ---- <memprof/backend/cuda/array_bytes.hpp>
+#include <algorithm>
+#include <cstddef>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Bytes of one channel of an array's element (`CUarray_format`); 0 for formats whose elements have no size of their own, as
+/// compressed and planar ones.
+[[nodiscard]] constexpr std::size_t channel_bytes(int format) noexcept {
+  switch (format) {
+    case 0x01:  // unsigned and signed, 8 bits
+    case 0x08: return 1;
+    case 0x02:  // 16 bits
+    case 0x09:
+    case 0x10: return 2;  // half
+    case 0x03:            // 32 bits
+    case 0x0a:
+    case 0x20: return 4;  // float
+    default: return 0;
+  }
+}
+
+/// Bytes of an element. Normalised formats name their channels: `CU_AD_FORMAT_UNORM_INT8X1` to `..._SNORM_INT16X4`.
+[[nodiscard]] constexpr std::size_t element_bytes(int format, unsigned channels) noexcept {
+  constexpr int first_normalised = 0xc0;
+  constexpr int last_normalised = 0xcb;
+  if (format >= first_normalised && format <= last_normalised) {
+    const int index = format - first_normalised;
+    const std::size_t count = std::size_t{1} << index % 3;
+    return index / 3 % 2 == 0 ? count : 2 * count;
+  }
+  constexpr int rgb10_a2 = 0x50;
+  if (format == rgb10_a2) return 4;
+  return channel_bytes(format) * channels;
+}
+
+/// What an array holds, without the padding that the driver adds. Layers and faces of a cube count as depth.
+[[nodiscard]] constexpr std::size_t array_bytes(const array_3d_descriptor& described) noexcept {
+  return described.width * std::max<std::size_t>(described.height, 1) * std::max<std::size_t>(described.depth, 1) *
+         element_bytes(described.format, described.channels);
+}
+
+/// The same for all levels of a mipmapped array, each half as large as the one before in every direction but that of layers.
+[[nodiscard]] constexpr std::size_t mipmapped_array_bytes(array_3d_descriptor described, unsigned levels) noexcept {
+  constexpr unsigned layered_or_cube = 0x01 | 0x04;
+  std::size_t sum = 0;
+  for (unsigned level = 0; level < levels; ++level) {
+    sum += array_bytes(described);
+    described.width = std::max<std::size_t>(described.width / 2, 1);
+    if (described.height != 0) described.height = std::max<std::size_t>(described.height / 2, 1);
+    if (described.depth != 0 && (described.flags & layered_or_cube) == 0)
+      described.depth = std::max<std::size_t>(described.depth / 2, 1);
+  }
+  return sum;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#endif  // MEMPROF_SINGLE_HEADER_22
+
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
+
+// ---- <memprof/backend/cuda.hpp>
+/// @file
+/// Captures of programs that call CUDA's runtime or driver themselves: `memprof::begin_capture<memprof::cuda_backend>()`.
+///
+/// Needs no header and no library of CUDA to build: the driver and CUPTI are loaded when a capture begins. On glibc before 2.34,
+/// link with `${CMAKE_DL_LIBS}`. For tensors of libtorch, whose allocator hands out parts of what it takes from CUDA, there is
+/// <memprof/backend/torch_cuda.hpp>.
+
+#include <cstddef>
+#include <string_view>
+
+#if MEMPROF_ENABLED
+// ---- <memprof/backend/cuda/calling_library.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// Which library asks CUDA for memory: the owner of blocks that are in no operation of the program.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Finds it by the stack of a callback: what called CUDA. A library that is linked statically is the executable, which is none.
+class calling_library {
+ public:
+  /// Chooses how stacks are walked. It may allocate.
+  void prepare() noexcept { walker_.choose(); }
+
+  /// The name of its file, as "libcublas.so.13", for an allocation of `bytes` that this thread makes outside every operation; 0:
+  /// none. Not for small blocks where a walk takes ten microseconds.
+  [[nodiscard]] label find(std::size_t bytes) const noexcept {
+    constexpr std::size_t worth_a_slow_walk = std::size_t{64} << 10;
+    constexpr int most_frames = 32;
+    if (abi_1::this_thread.innermost_scope != 0) return 0;
+    if (bytes < worth_a_slow_walk && std::string_view{walker_.way()} != "libunwind") return 0;
+    void* frames[most_frames];
+    const int count = walk(frames, most_frames);
+    bool is_outside = false;  // of the callback and what called it
+    for (int index = 0; index < count; ++index) {
+      const loaded_module module = find_module_of(reinterpret_cast<std::uintptr_t>(frames[index]) - 1);
+      const std::string_view name = file_of(module);
+      const bool is_cuda = is_of(name, "libcuda.so") || is_of(name, "libcupti.so");
+      is_outside = is_outside || is_cuda;
+      if (!is_outside || is_cuda || is_of(name, "libcudart.so")) continue;
+      return name.empty() ? label{0} : event_sink{}.label_of(name);
+    }
+    return 0;
+  }
+
+ private:
+  /// A thread's first walk allocates what the walking library keeps until the thread ends.
+  [[nodiscard]] int walk(void** frames, int room) const noexcept {
+    static constinit thread_local bool has_walked = false;
+    if (has_walked) [[likely]] {
+      const recording_suppressor hidden;
+      return walker_.walk(frames, room);
+    }
+    const internal_guard hidden;
+    has_walked = true;
+    return walker_.walk(frames, room);
+  }
+
+  /// Without its folder; empty for the executable.
+  [[nodiscard]] static std::string_view file_of(const loaded_module& module) noexcept {
+    const std::string_view path = module.path == nullptr ? std::string_view{} : module.path;
+    return path.substr(path.rfind('/') + 1);
+  }
+  [[nodiscard]] static bool is_of(std::string_view name, std::string_view library) noexcept {
+    return name.substr(0, library.size()) == library;
+  }
+
+  stack_walker walker_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/cupti_library.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+#include <string>
+
+#include <dlfcn.h>
+
+/// @file
+/// CUDA's driver and CUPTI, loaded while the program runs: a program starts without them.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// CUPTI's functions, and one subscription to its callbacks. Not thread-safe, except that callbacks may arrive on any thread.
+class cupti_library {
+ public:
+  /// Loads both, once they are there, and subscribes `receive(user, ...)` to the calls that memprof follows. Returns why that
+  /// failed; empty on success.
+  [[nodiscard]] std::string subscribe(callback receive, void* user) {
+    if (subscriber_ != nullptr) return {};
+    std::string why_not = load();
+    if (!why_not.empty()) return why_not;
+    why_not = subscribe_to(receive, user);
+    if (!why_not.empty()) return why_not;
+    is_enabled_ = false;
+    // A driver older than a call does not know its number.
+    for (const driver_call call : driver_calls) enable(domain::driver, static_cast<std::uint32_t>(call));
+    enable(domain::resource, context_destroy_starting);
+    enable(domain::synchronize, stream_synchronized);
+    enable(domain::synchronize, context_synchronized);
+    if (is_enabled_) return {};
+    unsubscribe();
+    return "CUPTI does not report the driver's calls (" + words_of(failure_) + ")";
+  }
+
+  /// No callback begins after it.
+  void unsubscribe() noexcept {
+    if (subscriber_ == nullptr) return;
+    (void)unsubscribe_(subscriber_);
+    subscriber_ = nullptr;
+  }
+
+  [[nodiscard]] int device_of(void* context, std::uint32_t* device) const noexcept {
+    return device_of_ == nullptr ? invalid_parameter : device_of_(context, device);
+  }
+  [[nodiscard]] int number_of(void* context, std::uint32_t* number_of_context) const noexcept {
+    return number_of_ == nullptr ? invalid_parameter : number_of_(context, number_of_context);
+  }
+
+  /// The driver's function of that name, or null.
+  template <class Function>
+  [[nodiscard]] Function* driver_function(const char* name) const noexcept {
+    return driver_ == nullptr ? nullptr : reinterpret_cast<Function*>(::dlsym(driver_, name));
+  }
+
+ private:
+  [[nodiscard]] static void* open(const std::string& name, int further = 0) noexcept {
+    return ::dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | further);
+  }
+
+  /// Never closes what it has opened: the driver lives until the process ends.
+  [[nodiscard]] std::string load() {
+    if (cupti_ != nullptr) return {};
+    if (driver_ == nullptr) driver_ = open("libcuda.so.1");
+    if (driver_ == nullptr) return "there is no CUDA: libcuda.so.1, which NVIDIA's driver installs, cannot be loaded";
+    int version = 0;
+    if (auto* const get_version = driver_function<int(int*)>("cuDriverGetVersion"); get_version != nullptr)
+      (void)get_version(&version);
+    constexpr int versions_in_major = 1000;
+    cupti_ = open_cupti(version / versions_in_major);
+    if (cupti_ == nullptr) {
+      return "CUPTI, which comes with the CUDA toolkit, cannot be loaded; put the directory of libcupti.so into LD_LIBRARY_PATH";
+    }
+    find(subscribe_v2_, "cuptiSubscribe_v2");
+    find(subscribe_v1_, "cuptiSubscribe");
+    find(unsubscribe_, "cuptiUnsubscribe");
+    find(enable_, "cuptiEnableCallback");
+    find(words_, "cuptiGetResultString");
+    find(device_of_, "cuptiGetDeviceId");
+    find(number_of_, "cuptiGetContextId");
+    if (subscribe_v1_ != nullptr && unsubscribe_ != nullptr && enable_ != nullptr) return {};
+    cupti_ = nullptr;
+    return "the libcupti.so that was loaded is not CUPTI";
+  }
+
+  /// The one that the program has loaded; otherwise the newest that fits the driver.
+  [[nodiscard]] static void* open_cupti(int newest) {
+    constexpr int oldest = 11;
+    if (newest < oldest) newest = 13;
+    const auto versions = [&](const std::string& folder, int further) -> void* {
+      for (int version = newest; version >= oldest; --version) {
+        if (void* const found = open(folder + "libcupti.so." + std::to_string(version), further)) return found;
+      }
+      return open(folder + "libcupti.so", further);
+    };
+    if (void* const found = versions("", RTLD_NOLOAD)) return found;
+    if (void* const found = versions("", 0)) return found;
+    for (const char* const variable : {"CUDA_HOME", "CUDA_PATH", ""}) {
+      const char* const set = *variable == '\0' ? "/usr/local/cuda" : std::getenv(variable);
+      if (set == nullptr) continue;
+      for (const char* const folder : {"/lib64/", "/extras/CUPTI/lib64/"}) {
+        if (void* const found = versions(set + std::string{folder}, 0)) return found;
+      }
+    }
+    return nullptr;
+  }
+
+  template <class Function>
+  void find(Function*& function, const char* name) const noexcept {
+    function = reinterpret_cast<Function*>(::dlsym(cupti_, name));
+  }
+
+  /// As one of several subscribers, where CUPTI (13.2) and those that are there know them; or as the only one, by the call that
+  /// names the one in the way; or by the older call.
+  [[nodiscard]] std::string subscribe_to(callback receive, void* user) {
+    std::array<char, 128> holder{};
+    int result = invalid_parameter;
+    if (subscribe_v2_ != nullptr) {
+      subscriber_parameters asked{sizeof asked, "memprof", holder.data(), holder.size() - 1, 1, {}};
+      result = subscribe_v2_(&subscriber_, receive, user, &asked);
+      // CUPTI says that others are in the way, too, where it cannot share for reasons of its own.
+      if (result != success) {
+        asked.size = subscriber_parameters::size_without_sharing;
+        asked.shares = 0;
+        result = subscribe_v2_(&subscriber_, receive, user, &asked);
+      }
+    }
+    if (result != success && result != another_subscriber) result = subscribe_v1_(&subscriber_, receive, user);
+    if (result == success) return {};
+    subscriber_ = nullptr;
+    if (result != another_subscriber) return "CUPTI refuses (" + words_of(result) + ")";
+    // A tool that used the older call has no name: "<not provided>".
+    const std::string who = holder[0] == '\0' || holder[0] == '<' ? "another tool" : holder.data();
+    return who +
+           " has CUPTI's callbacks, which it shares with nobody; run without it (Nsight Systems and Compute, cuda-gdb, "
+           "compute-sanitizer, and PyTorch's profiler use them)";
+  }
+
+  void enable(domain where, std::uint32_t id) noexcept {
+    const int result = enable_(1, subscriber_, where, id);
+    if (result != success) failure_ = result;
+    is_enabled_ = is_enabled_ || (result == success && where == domain::driver);
+  }
+
+  [[nodiscard]] std::string words_of(int result) const {
+    const char* text = nullptr;
+    if (words_ != nullptr && words_(result, &text) == success && text != nullptr) return text;
+    return "error " + std::to_string(result);
+  }
+
+  void* driver_ = nullptr;
+  void* cupti_ = nullptr;
+  void* subscriber_ = nullptr;
+  bool is_enabled_ = false;
+  int failure_ = success;
+
+  int (*subscribe_v2_)(void** subscriber, callback receive, void* user, subscriber_parameters*) = nullptr;
+  int (*subscribe_v1_)(void** subscriber, callback receive, void* user) = nullptr;
+  int (*unsubscribe_)(void* subscriber) = nullptr;
+  int (*enable_)(std::uint32_t is_on, void* subscriber, domain where, std::uint32_t id) = nullptr;
+  int (*words_)(int result, const char** text) = nullptr;
+  int (*device_of_)(void* context, std::uint32_t* device) = nullptr;
+  int (*number_of_)(void* context, std::uint32_t* number) = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/device_readings.hpp>
+// ---- <memprof/backend/cuda/driver_questions.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What memprof asks the driver, outside of callbacks.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A pool's counters. Bytes.
+struct pool_counters {
+  std::uint64_t reserved = 0;
+  std::uint64_t reserved_peak = 0;  ///< since the last reset
+  std::uint64_t used = 0;
+  std::uint64_t used_peak = 0;
+};
+
+/// A device's memory. Bytes.
+struct device_counters {
+  std::size_t free = 0;
+  std::size_t total = 0;
+};
+
+/// Functions of the driver; those that it lacks answer nothing. None creates a context.
+class driver_questions {
+ public:
+  void find(const cupti_library& library) noexcept {
+    find(library, count_, "cuDeviceGetCount");
+    find(library, current_device_, "cuCtxGetDevice");
+    find(library, state_, "cuDevicePrimaryCtxGetState");
+    find(library, retain_, "cuDevicePrimaryCtxRetain");
+    find(library, release_, "cuDevicePrimaryCtxRelease_v2");
+    find(library, push_, "cuCtxPushCurrent_v2");
+    find(library, pop_, "cuCtxPopCurrent_v2");
+    find(library, memory_, "cuMemGetInfo_v2");
+    find(library, own_pool_, "cuDeviceGetDefaultMemPool");
+    find(library, get_, "cuMemPoolGetAttribute");
+    find(library, set_, "cuMemPoolSetAttribute");
+  }
+
+  /// 0 before the program has initialised CUDA.
+  [[nodiscard]] int device_count() const noexcept {
+    int count = 0;
+    return count_ != nullptr && count_(&count) == success ? count : 0;
+  }
+
+  /// False if the device has no context that could be asked.
+  [[nodiscard]] bool memory_of(int device, device_counters& found) const noexcept {
+    if (memory_ == nullptr) return false;
+    int current = -1;
+    if (current_device_ != nullptr && current_device_(&current) == success && current == device)
+      return memory_(&found.free, &found.total) == success;
+    if (!is_in_use(device)) return false;
+    void* context = nullptr;
+    if (retain_(&context, device) != success) return false;
+    bool is_found = false;
+    if (push_(context) == success) {
+      is_found = memory_(&found.free, &found.total) == success;
+      (void)pop_(&context);
+    }
+    (void)release_(device);
+    return is_found;
+  }
+
+  /// The pool that a device has from the start; 0 if it has none.
+  [[nodiscard]] number own_pool_of(int device) const noexcept {
+    number pool = 0;
+    return own_pool_ != nullptr && own_pool_(&pool, device) == success ? pool : 0;
+  }
+
+  [[nodiscard]] bool counters_of(number pool, pool_counters& found) const noexcept {
+    if (get_ == nullptr) return false;
+    return get_(pool, reserved_attribute, &found.reserved) == success &&
+           get_(pool, reserved_attribute + 1, &found.reserved_peak) == success &&
+           get_(pool, used_attribute, &found.used) == success && get_(pool, used_attribute + 1, &found.used_peak) == success;
+  }
+
+  /// Begins the high-water marks of a pool again, at what it holds now.
+  void reset_peaks_of(number pool) const noexcept {
+    if (set_ == nullptr) return;
+    std::uint64_t none = 0;
+    (void)set_(pool, reserved_attribute + 1, &none);
+    (void)set_(pool, used_attribute + 1, &none);
+  }
+
+ private:
+  // CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT and CU_MEMPOOL_ATTR_USED_MEM_CURRENT, each followed by its high-water mark.
+  static constexpr int reserved_attribute = 5;
+  static constexpr int used_attribute = 7;
+
+  template <class Function>
+  static void find(const cupti_library& library, Function*& function, const char* name) noexcept {
+    function = library.driver_function<Function>(name);
+  }
+
+  [[nodiscard]] bool is_in_use(int device) const noexcept {
+    if (state_ == nullptr || retain_ == nullptr || release_ == nullptr || push_ == nullptr || pop_ == nullptr) return false;
+    unsigned flags = 0;
+    int is_active = 0;
+    return state_(device, &flags, &is_active) == success && is_active != 0;
+  }
+
+  int (*count_)(int* count) = nullptr;
+  int (*current_device_)(int* device) = nullptr;
+  int (*state_)(int device, unsigned* flags, int* is_active) = nullptr;
+  int (*retain_)(void** context, int device) = nullptr;
+  int (*release_)(int device) = nullptr;
+  int (*push_)(void* context) = nullptr;
+  int (*pop_)(void** context) = nullptr;
+  int (*memory_)(std::size_t* free, std::size_t* total) = nullptr;
+  int (*own_pool_)(number* pool, int device) = nullptr;
+  int (*get_)(number pool, int attribute, void* value) = nullptr;
+  int (*set_)(number pool, int attribute, void* value) = nullptr;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -27161,64 +27243,6 @@ class device_readings {
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
 // ---- <memprof/backend/cuda/driver_events.hpp>
-// ---- <memprof/backend/cuda/array_bytes.hpp>
-#include <algorithm>
-#include <cstddef>
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// Bytes of one channel of an array's element (`CUarray_format`); 0 for formats whose elements have no size of their own, as
-/// compressed and planar ones.
-[[nodiscard]] constexpr std::size_t channel_bytes(int format) noexcept {
-  switch (format) {
-    case 0x01:  // unsigned and signed, 8 bits
-    case 0x08: return 1;
-    case 0x02:  // 16 bits
-    case 0x09:
-    case 0x10: return 2;  // half
-    case 0x03:            // 32 bits
-    case 0x0a:
-    case 0x20: return 4;  // float
-    default: return 0;
-  }
-}
-
-/// Bytes of an element. Normalised formats name their channels: `CU_AD_FORMAT_UNORM_INT8X1` to `..._SNORM_INT16X4`.
-[[nodiscard]] constexpr std::size_t element_bytes(int format, unsigned channels) noexcept {
-  constexpr int first_normalised = 0xc0;
-  constexpr int last_normalised = 0xcb;
-  if (format >= first_normalised && format <= last_normalised) {
-    const int index = format - first_normalised;
-    const std::size_t count = std::size_t{1} << index % 3;
-    return index / 3 % 2 == 0 ? count : 2 * count;
-  }
-  constexpr int rgb10_a2 = 0x50;
-  if (format == rgb10_a2) return 4;
-  return channel_bytes(format) * channels;
-}
-
-/// What an array holds, without the padding that the driver adds. Layers and faces of a cube count as depth.
-[[nodiscard]] constexpr std::size_t array_bytes(const array_3d_descriptor& described) noexcept {
-  return described.width * std::max<std::size_t>(described.height, 1) * std::max<std::size_t>(described.depth, 1) *
-         element_bytes(described.format, described.channels);
-}
-
-/// The same for all levels of a mipmapped array, each half as large as the one before in every direction but that of layers.
-[[nodiscard]] constexpr std::size_t mipmapped_array_bytes(array_3d_descriptor described, unsigned levels) noexcept {
-  constexpr unsigned layered_or_cube = 0x01 | 0x04;
-  std::size_t sum = 0;
-  for (unsigned level = 0; level < levels; ++level) {
-    sum += array_bytes(described);
-    described.width = std::max<std::size_t>(described.width / 2, 1);
-    if (described.height != 0) described.height = std::max<std::size_t>(described.height / 2, 1);
-    if (described.depth != 0 && (described.flags & layered_or_cube) == 0)
-      described.depth = std::max<std::size_t>(described.depth / 2, 1);
-  }
-  return sum;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
 #include <array>
 #include <atomic>
 #include <cstddef>
@@ -27588,9 +27612,13 @@ inline constexpr nvtx::region_receiver regions_of_blocks{
   self.events.clear({[](void* context, std::uint32_t* device) { return process_listener().library.device_of(context, device); },
                      [](void* context, std::uint32_t* found) { return process_listener().library.number_of(context, found); },
                      [](std::size_t bytes) { return process_listener().asking.find(bytes); }});
-  self.asking.prepare();
   self.is_recording.store(true, std::memory_order_relaxed);
-  std::string why_not = self.library.subscribe(receive, &self);
+  std::string why_not;
+  {
+    const internal_guard hidden;  // what CUPTI allocates meanwhile, it frees at any time
+    self.asking.prepare();
+    why_not = self.library.subscribe(receive, &self);
+  }
   if (!why_not.empty()) return why_not;
   driver_questions driver;
   driver.find(self.library);
@@ -27727,6 +27755,1889 @@ class [[nodiscard]] cuda_block_parts {
 static_assert(backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_23
+
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_24
+
+// ---- <memprof/backend/cuda/runtime_interface.hpp>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What a program compiled by nvcc knows of CUDA's runtime, declared here so that no CUDA header is needed: layouts and numbers
+/// are part of its binary interface. `tests/cuda/runtime_interface.cpp` compares them with the headers, where these are.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// `cudaError_t`, of the errors that the replacement reports.
+enum class runtime_result : int {
+  done = 0,
+  invalid_value = 1,
+  memory_allocation = 2,
+  invalid_configuration = 9,
+  invalid_symbol = 13,
+  no_device = 100,
+  invalid_device = 101,
+  invalid_resource_handle = 400,
+};
+
+/// Its name and its text, as `cudaGetErrorName` and `cudaGetErrorString` give them.
+struct runtime_result_text {
+  runtime_result of;
+  const char* name;
+  const char* text;
+};
+inline constexpr runtime_result_text runtime_result_texts[] = {
+    {runtime_result::done, "cudaSuccess", "no error"},
+    {runtime_result::invalid_value, "cudaErrorInvalidValue", "invalid argument"},
+    {runtime_result::memory_allocation, "cudaErrorMemoryAllocation", "out of memory"},
+    {runtime_result::invalid_configuration, "cudaErrorInvalidConfiguration", "invalid configuration argument"},
+    {runtime_result::invalid_symbol, "cudaErrorInvalidSymbol", "invalid device symbol"},
+    {runtime_result::no_device, "cudaErrorNoDevice", "no CUDA-capable device is detected"},
+    {runtime_result::invalid_device, "cudaErrorInvalidDevice", "invalid device ordinal"},
+    {runtime_result::invalid_resource_handle, "cudaErrorInvalidResourceHandle", "invalid resource handle"},
+};
+inline constexpr runtime_result_text unknown_result_text{runtime_result::done, "unrecognized error code",
+                                                         "unrecognized error code"};
+
+[[nodiscard]] constexpr const runtime_result_text& text_of(int result) noexcept {
+  for (const runtime_result_text& each : runtime_result_texts) {
+    if (static_cast<int>(each.of) == result) return each;
+  }
+  return unknown_result_text;
+}
+
+/// `dim3`.
+struct launch_shape {
+  unsigned x;
+  unsigned y;
+  unsigned z;
+};
+
+/// `cudaLaunchConfig_t`.
+struct launch_configuration {
+  launch_shape grid;
+  launch_shape block;
+  std::size_t shared_bytes;
+  void* stream;
+  void* attributes;
+  unsigned attribute_count;
+};
+
+/// `cudaExtent` and `cudaPos`.
+struct extent {
+  std::size_t width;
+  std::size_t height;
+  std::size_t depth;
+};
+struct position {
+  std::size_t x;
+  std::size_t y;
+  std::size_t z;
+};
+
+/// `cudaPitchedPtr`.
+struct pitched_pointer {
+  void* address;
+  std::size_t pitch;
+  std::size_t width;
+  std::size_t height;
+};
+
+/// `cudaMemcpy3DParms`, and `cudaMemcpy3DPeerParms`. An end of the copy is an array, or else a pointer.
+struct copy_3d {
+  void* from_array;
+  position from_position;
+  pitched_pointer from;
+  void* to_array;
+  position to_position;
+  pitched_pointer to;
+  struct extent extent;
+  int kind;
+};
+struct peer_copy_3d {
+  void* from_array;
+  position from_position;
+  pitched_pointer from;
+  int from_device;
+  void* to_array;
+  position to_position;
+  pitched_pointer to;
+  int to_device;
+  struct extent extent;
+};
+
+/// `cudaChannelFormatDesc`: bits of each channel.
+struct channel_bits {
+  int x;
+  int y;
+  int z;
+  int w;
+  int kind;
+};
+inline constexpr int last_channel_kind_with_size = 16;                 ///< those behind it are compressed or packed
+inline constexpr unsigned runtime_array_without_memory = 0x40 | 0x80;  ///< `cudaArraySparse`, `cudaArrayDeferredMapping`
+
+/// `cudaPointerAttributes`, as far as CUDA 12 has it; the rest is reserved.
+struct pointer_attributes {
+  int type;  ///< 0: unknown, 1: of the host, 2: of a device, 3: managed
+  int device;
+  void* device_pointer;
+  void* host_pointer;
+};
+
+/// `cudaFuncAttributes`.
+struct function_attributes {
+  std::size_t shared_bytes;
+  std::size_t constant_bytes;
+  std::size_t local_bytes;
+  int threads_per_block;
+  int registers;
+  int ptx_version;
+  int binary_version;
+  int cache_mode;
+  int dynamic_shared_bytes;
+  int rest[23];
+};
+
+/// `cudaMemPoolAttr`, of those that have a value here.
+enum class pool_attribute : int {
+  reuse_follow_event_dependencies = 1,
+  reuse_allow_opportunistic = 2,
+  reuse_allow_internal_dependencies = 3,
+  release_threshold = 4,
+  reserved_current = 5,
+  reserved_high = 6,
+  used_current = 7,
+  used_high = 8,
+};
+
+/// `cudaDeviceAttr`, of those that are not 0 here.
+enum class device_attribute : int {
+  threads_per_block = 1,
+  block_x = 2,
+  block_y = 3,
+  block_z = 4,
+  grid_x = 5,
+  grid_y = 6,
+  grid_z = 7,
+  shared_per_block = 8,
+  constant_memory = 9,
+  warp_size = 10,
+  max_pitch = 11,
+  registers_per_block = 12,
+  clock_rate = 13,
+  texture_alignment = 14,
+  gpu_overlap = 15,
+  multiprocessors = 16,
+  can_map_host_memory = 19,
+  surface_alignment = 30,
+  concurrent_kernels = 31,
+  memory_clock_rate = 36,
+  memory_bus_width = 37,
+  l2_cache = 38,
+  threads_per_multiprocessor = 39,
+  copy_engines = 40,
+  unified_addressing = 41,
+  texture_pitch_alignment = 51,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+  stream_priorities = 78,
+  shared_per_multiprocessor = 81,
+  registers_per_multiprocessor = 82,
+  managed_memory = 83,
+  concurrent_managed_access = 89,
+  host_pointer_for_registered = 91,
+  cooperative_launch = 95,
+  shared_per_block_optin = 97,
+  host_register = 99,
+  blocks_per_multiprocessor = 106,
+  reserved_shared_per_block = 111,
+  memory_pools = 115,
+};
+
+/// `cudaDeviceProp` of CUDA 13, which `cudaGetDeviceProperties` gives.
+struct device_properties_13 {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_mask;
+  std::size_t total_memory;
+  std::size_t shared_per_block;
+  int registers_per_block;
+  int warp_size;
+  std::size_t max_pitch;
+  int threads_per_block;
+  int block[3];
+  int grid[3];
+  std::size_t constant_memory;
+  int major;
+  int minor;
+  std::size_t texture_alignment;
+  std::size_t texture_pitch_alignment;
+  int multiprocessors;
+  int integrated;
+  int can_map_host_memory;
+  int textures_and_surfaces[39];
+  std::size_t surface_alignment;
+  int concurrent_kernels;
+  int ecc_and_bus[5];
+  int copy_engines;
+  int unified_addressing;
+  int memory_bus_width;
+  int l2_cache;
+  int persisting_l2_cache;
+  int threads_per_multiprocessor;
+  int stream_priorities;
+  int l1_caches[2];
+  std::size_t shared_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int managed_memory;
+  int boards_and_atomics[3];
+  int pageable_access;
+  int concurrent_managed_access;
+  int preemption;
+  int host_pointer_for_registered;
+  int cooperative_launch;
+  std::size_t shared_per_block_optin;
+  int managed_access[2];
+  int blocks_per_multiprocessor;
+  int access_policy_window;
+  std::size_t reserved_shared_per_block;
+  int host_register;
+  int sparse_arrays;
+  int read_only_register;
+  int timeline_semaphores;
+  int memory_pools;
+  int rest[71];
+};
+
+/// That of CUDA 12, which `cudaGetDeviceProperties_v2` gives.
+struct device_properties_12 {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_mask;
+  std::size_t total_memory;
+  std::size_t shared_per_block;
+  int registers_per_block;
+  int warp_size;
+  std::size_t max_pitch;
+  int threads_per_block;
+  int block[3];
+  int grid[3];
+  int clock_rate;
+  std::size_t constant_memory;
+  int major;
+  int minor;
+  std::size_t texture_alignment;
+  std::size_t texture_pitch_alignment;
+  int device_overlap;
+  int multiprocessors;
+  int execution_timeout;
+  int integrated;
+  int can_map_host_memory;
+  int compute_mode;
+  int textures_and_surfaces[40];
+  std::size_t surface_alignment;
+  int concurrent_kernels;
+  int ecc_and_bus[5];
+  int copy_engines;
+  int unified_addressing;
+  int memory_clock_rate;
+  int memory_bus_width;
+  int l2_cache;
+  int persisting_l2_cache;
+  int threads_per_multiprocessor;
+  int stream_priorities;
+  int l1_caches[2];
+  std::size_t shared_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int managed_memory;
+  int boards_and_atomics[3];
+  int double_precision_ratio;
+  int pageable_access;
+  int concurrent_managed_access;
+  int preemption;
+  int host_pointer_for_registered;
+  int cooperative_launch;
+  int cooperative_launch_on_devices;
+  std::size_t shared_per_block_optin;
+  int managed_access[2];
+  int blocks_per_multiprocessor;
+  int access_policy_window;
+  std::size_t reserved_shared_per_block;
+  int host_register;
+  int sparse_arrays;
+  int read_only_register;
+  int timeline_semaphores;
+  int memory_pools;
+  int rest[71];
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_blocks.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// The calls that free: each frees blocks of one sort only.
+enum class freeing_call : std::uint8_t { free, free_host, free_array, free_mipmapped_array };
+
+/// A block of a simulated device, or of the host's memory that goes with it.
+struct simulated_block {
+  std::uint64_t address = 0;
+  std::uint64_t bytes = 0;  ///< as the program asked for them
+  memory_kind kind = memory_kind::device;
+  freeing_call freed_by = freeing_call::free;
+  std::uint32_t device = 0;
+  std::uint64_t pool = 0;              ///< 0: by no call of the stream-ordered allocator
+  std::uint16_t bytes_of_element = 0;  ///< of an array
+};
+
+/// The blocks by address, in memory of its own.
+class simulated_blocks {
+ public:
+  /// False if the system has no memory.
+  [[nodiscard]] bool put(const simulated_block& added) noexcept {
+    const live_blocks::insertion made = table_.insert(added.address);
+    if (made.entry == nullptr) return false;
+    *made.entry = {added.address, added.bytes, added.pool,
+                   std::uint64_t{added.device} << 32 | std::uint64_t{added.bytes_of_element} << 16 |
+                       std::uint64_t{static_cast<std::uint8_t>(added.freed_by)} << 8 | static_cast<std::uint8_t>(added.kind)};
+    return true;
+  }
+
+  /// The block at `address`; one of address 0 if there is none.
+  [[nodiscard]] simulated_block at(std::uint64_t address) const noexcept {
+    const block* const entry = table_.at(address);
+    return entry == nullptr ? simulated_block{} : to_simulated(*entry);
+  }
+
+  /// The block that `address` lies in, likewise. Costs a pass over all, unless it is the first byte.
+  [[nodiscard]] simulated_block around(std::uint64_t address) const noexcept {
+    simulated_block found = at(address);
+    if (found.address != 0) return found;
+    for_each([&](const simulated_block& each) {
+      if (address >= each.address && address - each.address < each.bytes) found = each;
+    });
+    return found;
+  }
+
+  void erase(std::uint64_t address) noexcept {
+    if (const live_blocks::place found = table_.find(address)) table_.erase(found);
+  }
+
+  /// In no particular order; `visit` must not change the table.
+  template <class Visitor>
+  void for_each(Visitor&& visit) const {
+    table_.for_each([&](const block& entry) { visit(to_simulated(entry)); });
+  }
+
+ private:
+  [[nodiscard]] static simulated_block to_simulated(const block& entry) noexcept {
+    return {entry.address,
+            entry.bytes,
+            static_cast<memory_kind>(entry.owner & 0xFF),
+            static_cast<freeing_call>(entry.owner >> 8 & 0xFF),
+            static_cast<std::uint32_t>(entry.owner >> 32),
+            entry.born_thread,
+            static_cast<std::uint16_t>(entry.owner >> 16)};
+  }
+
+  live_blocks table_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_pools.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A memory pool. It holds what its blocks need and nothing more, so that what it has reserved is what is used.
+struct simulated_pool {
+  std::uint64_t handle;
+  memory_kind kind;
+  std::uint32_t device;
+  bool is_own;  ///< the device's own
+  std::uint64_t release_threshold;
+  std::uint64_t used;  ///< with what was freed on streams that nothing has waited for
+  std::uint64_t used_high;
+  std::uint64_t reserved_high;
+};
+
+/// The pools, few, so they are searched one by one.
+class simulated_pools {
+ public:
+  /// Null if the system has no memory.
+  [[nodiscard]] simulated_pool* add(memory_kind kind, std::uint32_t device, bool is_own) noexcept {
+    constexpr std::uint64_t first_handle = std::uint64_t{1} << 32;  // handles are in sequence, so that runs repeat
+    constexpr std::uint64_t step = 256;
+    const std::uint64_t handle = first_handle + step * ++made_;
+    return pools_.push_back({handle, kind, device, is_own, 0, 0, 0, 0}) ? &pools_.back() : nullptr;
+  }
+
+  /// Null if it is unknown.
+  [[nodiscard]] simulated_pool* find(std::uint64_t handle) noexcept {
+    for (simulated_pool& pool : pools_) {
+      if (pool.handle == handle) return &pool;
+    }
+    return nullptr;
+  }
+
+  /// The device's own, made when it is first asked for. Null if the system has no memory.
+  [[nodiscard]] simulated_pool* own_of(std::uint32_t device) noexcept {
+    for (simulated_pool& pool : pools_) {
+      if (pool.is_own && pool.device == device) return &pool;
+    }
+    return add(memory_kind::device, device, true);
+  }
+
+  /// False if there is none of that handle, or it is a device's own.
+  [[nodiscard]] bool remove(std::uint64_t handle) noexcept {
+    simulated_pool* const found = find(handle);
+    if (found == nullptr || found->is_own) return false;
+    pools_.erase(static_cast<std::size_t>(found - pools_.data()));
+    return true;
+  }
+
+  /// Its pool may be gone.
+  void block_begins(std::uint64_t handle, std::uint64_t bytes) noexcept {
+    simulated_pool* const pool = find(handle);
+    if (pool == nullptr) return;
+    pool->used += bytes;
+    pool->used_high = std::max(pool->used_high, pool->used);
+    pool->reserved_high = std::max(pool->reserved_high, pool->used);
+  }
+  void block_ends(std::uint64_t handle, std::uint64_t bytes) noexcept {
+    if (simulated_pool* const pool = find(handle)) pool->used -= bytes;
+  }
+
+ private:
+  page_array<simulated_pool> pools_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_memory.hpp>
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+
+#include <sys/mman.h>
+
+/// @file
+/// The memory of devices that are not there: what the calls of CUDA's runtime allocate and free, in numbers and as events.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Zeroed memory that the host can touch, of which each page exists once it is touched; null if the system refuses. Not from
+/// `malloc`, whose blocks count in another space.
+[[nodiscard]] inline void* map_host_block(std::uint64_t bytes) noexcept {
+  constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+  void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
+  return made == MAP_FAILED ? nullptr : made;
+}
+
+/// Of each device: what it has, and what is taken.
+struct simulated_device {
+  std::uint64_t capacity = 0;  ///< 0: no limit
+  std::uint64_t size_multiple = 1;
+  std::uint64_t used = 0;
+  std::uint64_t current_pool = 0;  ///< 0: its own
+
+  [[nodiscard]] std::uint64_t taken_by(std::uint64_t bytes) const noexcept {
+    return (bytes + size_multiple - 1) / size_multiple * size_multiple;
+  }
+  [[nodiscard]] std::uint64_t free() const noexcept { return used < total() ? total() - used : 0; }
+  /// As large as no device is, if there is no limit: programs that take a share of what is free need a number.
+  [[nodiscard]] std::uint64_t total() const noexcept { return capacity == 0 ? std::uint64_t{1} << 40 : capacity; }
+};
+
+/// Blocks of devices have addresses without memory (`phantom_addresses`), pinned and managed ones have memory of the host. What
+/// is freed on a stream keeps its address, and its bytes of the device, until the host has waited for the stream, the stream
+/// takes an equal block, or the device is full.
+///
+/// Every call may be made on any thread. They wait for each other.
+class simulated_memory {
+ public:
+  /// A capture begins. What was allocated in an earlier one is still there.
+  void begin(const device_description& described) noexcept {
+    const lock_guard guard{lock_};
+    device_count_ = 1;
+    for (simulated_device& device : devices_) device = {.current_pool = device.current_pool};
+    for (std::size_t index = 0; index < described.space_count; ++index) {
+      const device_space& space = described.spaces[index];
+      const std::uint32_t of = device_of(space.name.view());
+      if (of >= spaces::max_devices) continue;
+      devices_[of].capacity = static_cast<std::uint64_t>(std::max<std::int64_t>(space.capacity, 0));
+      devices_[of].size_multiple = static_cast<std::uint64_t>(std::max<std::int64_t>(space.size_multiple, 1));
+      device_count_ = std::max(device_count_, of + 1);
+    }
+    blocks_.for_each([&](const simulated_block& each) {
+      if (each.kind == memory_kind::device) count(each.device, each.bytes);
+    });
+    for (const waiting_block& each : waiting_) count(each.device, each.bytes);
+    tracker_.clear();
+  }
+
+  [[nodiscard]] std::uint32_t device_count() noexcept {
+    const lock_guard guard{lock_};
+    return device_count_;
+  }
+  [[nodiscard]] simulated_device device(std::uint32_t which) noexcept {
+    const lock_guard guard{lock_};
+    return devices_[which];
+  }
+
+  /// Of `wanted`, the kind, the device and the address are of no account. Its pool is the one that serves it, also if `at` does
+  /// not name it; 0 for calls that are not of the stream-ordered allocator.
+  [[nodiscard]] runtime_result allocate(const place& at, simulated_block wanted, void*& address) noexcept {
+    const lock_guard guard{lock_};
+    wanted.kind = at.kind;
+    wanted.device = at.device;
+    address = at.kind == memory_kind::device ? take_on_device(at, wanted) : map_host_block(wanted.bytes);
+    wanted.address = reinterpret_cast<std::uintptr_t>(address);
+    if (address != nullptr && !blocks_.put(wanted)) {
+      return_memory(wanted);
+      address = nullptr;
+    }
+    if (address == nullptr) {
+      const std::uint64_t free = at.kind == memory_kind::device ? devices_[at.device].free() : unknown_device_free;
+      event_sink{}.out_of_memory(spaces_.find(at.kind, at.device), wanted.bytes, free);
+      return runtime_result::memory_allocation;
+    }
+    if (at.kind == memory_kind::device) count(at.device, wanted.bytes);
+    if (wanted.pool != 0) pools_.block_begins(wanted.pool, wanted.bytes);
+    tracker_.allocated(at, wanted.address, wanted.bytes);
+    return runtime_result::done;
+  }
+
+  /// `at` says whether the call is ordered on a stream.
+  [[nodiscard]] runtime_result free(const place& at, freeing_call call, std::uint64_t address) noexcept {
+    const lock_guard guard{lock_};
+    const simulated_block freed = blocks_.at(address);
+    if (freed.address == 0 || freed.freed_by != call) return runtime_result::invalid_value;
+    place of = at;
+    of.kind = freed.kind;
+    of.device = freed.device;
+    const bool is_recorded = freed.bytes != 0;  // as `tracker::allocated` has it
+    const ticket taken = is_recorded ? tracker_.free_begins(of, address) : 0;
+    end(freed, of);
+    if (is_recorded) tracker_.free_ends(of, address, taken, true);
+    return runtime_result::done;
+  }
+
+  /// The block that an address lies in; one of address 0 if there is none.
+  [[nodiscard]] simulated_block around(const void* address) noexcept {
+    const lock_guard guard{lock_};
+    return blocks_.around(reinterpret_cast<std::uintptr_t>(address));
+  }
+
+  /// The host has waited.
+  void synchronize_stream(std::uint32_t device, std::uint64_t stream) noexcept {
+    const lock_guard guard{lock_};
+    end_waiting_where([&](const waiting_block& each) { return each.device == device && each.stream == stream; });
+    tracker_.stream_synchronized(context_of(device), stream);
+  }
+  void synchronize_device(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    wait_for_all_of(device);
+  }
+
+  /// Everything that was allocated while the device was current ends.
+  void reset_device(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    wait_for_all_of(device);
+    page_array<simulated_block> ended;
+    bool has_memory = true;
+    blocks_.for_each([&](const simulated_block& each) {
+      if (each.device == device) has_memory = ended.push_back(each) && has_memory;
+    });
+    if (!has_memory) event_sink{}.count_dropped_event();
+    tracker_.context_ends(context_of(device));
+    for (const simulated_block& each : ended) end(each, {});
+  }
+
+  /// Calls `work` with the pool of that handle, or the device's own (0: its current one), under the lock. False if there is none.
+  template <class Work>
+  [[nodiscard]] bool with_pool(std::uint64_t handle, Work&& work) noexcept {
+    const lock_guard guard{lock_};
+    simulated_pool* const pool = pools_.find(handle);
+    if (pool != nullptr) work(*pool);
+    return pool != nullptr;
+  }
+  template <class Work>
+  [[nodiscard]] bool with_own_pool(std::uint32_t device, Work&& work) noexcept {
+    const lock_guard guard{lock_};
+    simulated_pool* const pool = pools_.own_of(device);
+    if (pool != nullptr) work(*pool);
+    return pool != nullptr;
+  }
+  /// 0 if the system has no memory.
+  [[nodiscard]] std::uint64_t make_pool(memory_kind kind, std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    const simulated_pool* const made = pools_.add(kind, device, false);
+    return made == nullptr ? 0 : made->handle;
+  }
+  [[nodiscard]] bool remove_pool(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    for (simulated_device& device : devices_) {
+      if (device.current_pool == handle) device.current_pool = 0;
+    }
+    return pools_.remove(handle);
+  }
+  /// The one that `cudaMallocAsync` takes from.
+  [[nodiscard]] std::uint64_t current_pool(std::uint32_t device) noexcept {
+    const lock_guard guard{lock_};
+    if (devices_[device].current_pool != 0) return devices_[device].current_pool;
+    const simulated_pool* const own = pools_.own_of(device);
+    return own == nullptr ? 0 : own->handle;
+  }
+  void set_current_pool(std::uint32_t device, std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    devices_[device].current_pool = handle;
+  }
+
+  /// The number by which the tracker knows the context of a device.
+  [[nodiscard]] static constexpr std::uint32_t context_of(std::uint32_t device) noexcept { return device + 1; }
+
+ private:
+  /// Freed on a stream.
+  struct waiting_block {
+    std::uint64_t address;
+    std::uint64_t bytes;
+    std::uint64_t stream;
+    std::uint64_t pool;
+    std::uint32_t device;
+  };
+
+  /// Of each address, as device allocators have it; sizes are rounded up to it, so that addresses serve blocks of like size.
+  static constexpr std::size_t alignment = 512;
+  static constexpr std::uint64_t most_bytes = std::uint64_t{1} << 46;  ///< of a block: there are no more addresses
+  /// Beyond it, the oldest that waits is no longer kept for its stream.
+  static constexpr std::size_t most_waiting = 4096;
+
+  [[nodiscard]] static std::size_t room_for(std::uint64_t bytes) noexcept { return (bytes + alignment - 1) & ~(alignment - 1); }
+
+  /// "cuda:1" is 1; `max_devices` if it is not the name of a device.
+  [[nodiscard]] static std::uint32_t device_of(std::string_view space) noexcept {
+    constexpr std::string_view prefix = "cuda:";
+    std::uint32_t found = spaces::max_devices;
+    if (!space.starts_with(prefix)) return found;
+    const char* const end = space.data() + space.size();
+    const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, found);
+    return stopped == end && failure == std::errc{} ? found : spaces::max_devices;
+  }
+
+  /// Null if the device is full.
+  [[nodiscard]] void* take_on_device(const place& at, const simulated_block& wanted) noexcept {
+    const simulated_device& device = devices_[at.device];
+    if (wanted.bytes > most_bytes) return nullptr;
+    const std::uint64_t taken = device.taken_by(wanted.bytes);
+    if (void* const reused = reuse(at, wanted); reused != nullptr) return reused;
+    if (device.capacity != 0 && taken > device.free()) wait_for_all_of(at.device);
+    if (device.capacity != 0 && taken > device.free()) return nullptr;
+    return take_phantom(room_for(wanted.bytes), alignment);
+  }
+
+  /// What the stream itself has freed is free on it at once. Null if there is no block of like size.
+  [[nodiscard]] void* reuse(const place& at, const simulated_block& wanted) noexcept {
+    if (!at.is_on_stream) return nullptr;
+    for (std::size_t index = waiting_.size(); index-- != 0;) {
+      const waiting_block each = waiting_[index];
+      const bool is_like = room_for(each.bytes) == room_for(wanted.bytes) && each.pool == wanted.pool;
+      if (!is_like || each.stream != at.stream || each.device != at.device) continue;
+      waiting_.erase(index);
+      stop_counting(each.device, each.pool, each.bytes);
+      return reinterpret_cast<void*>(each.address);
+    }
+    return nullptr;
+  }
+
+  void count(std::uint32_t device, std::uint64_t bytes) noexcept { devices_[device].used += devices_[device].taken_by(bytes); }
+  void stop_counting(std::uint32_t device, std::uint64_t pool, std::uint64_t bytes) noexcept {
+    devices_[device].used -= devices_[device].taken_by(bytes);
+    if (pool != 0) pools_.block_ends(pool, bytes);
+  }
+
+  static void return_memory(const simulated_block& ended) noexcept {
+    auto* const address = reinterpret_cast<void*>(ended.address);
+    if (ended.kind == memory_kind::device) return (void)release_phantom(address, room_for(ended.bytes), alignment);
+    ::munmap(address, ended.bytes);
+  }
+
+  void end(const simulated_block& freed, const place& at) noexcept {
+    blocks_.erase(freed.address);
+    if (freed.kind != memory_kind::device) {
+      if (freed.pool != 0) pools_.block_ends(freed.pool, freed.bytes);
+      return return_memory(freed);
+    }
+    if (at.is_on_stream && freed.pool != 0) {
+      if (waiting_.size() == most_waiting) end_waiting(0);
+      if (waiting_.push_back({freed.address, freed.bytes, at.stream, freed.pool, freed.device})) return;
+    }
+    stop_counting(freed.device, freed.pool, freed.bytes);
+    return_memory(freed);
+  }
+
+  void end_waiting(std::size_t index) noexcept {
+    const waiting_block ended = waiting_[index];
+    waiting_.erase(index);
+    give_back(ended);
+  }
+  void give_back(const waiting_block& ended) noexcept {
+    stop_counting(ended.device, ended.pool, ended.bytes);
+    (void)release_phantom(reinterpret_cast<void*>(ended.address), room_for(ended.bytes), alignment);
+  }
+  template <class Condition>
+  void end_waiting_where(Condition&& is_ended) noexcept {
+    std::size_t kept = 0;
+    for (std::size_t index = 0; index < waiting_.size(); ++index) {
+      if (is_ended(waiting_[index])) {
+        give_back(waiting_[index]);
+      } else {
+        waiting_[kept++] = waiting_[index];
+      }
+    }
+    waiting_.truncate(kept);
+  }
+  void wait_for_all_of(std::uint32_t device) noexcept {
+    end_waiting_where([&](const waiting_block& each) { return each.device == device; });
+    tracker_.context_synchronized(context_of(device));
+  }
+
+  futex_lock lock_;
+  std::array<simulated_device, spaces::max_devices> devices_{};
+  std::uint32_t device_count_ = 1;
+  simulated_blocks blocks_;
+  simulated_pools pools_;
+  page_array<waiting_block> waiting_;
+  spaces spaces_;  ///< under the lock
+  tracker tracker_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/torch/simulation/cuda_properties.hpp>
+#include <atomic>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// What the memory of CUDA kernels depends on, of the device that a simulation claims.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct cuda_properties {
+  std::int32_t multiprocessors = 108;
+  std::int16_t threads_per_multiprocessor = 2048;
+  bool is_hopper_or_later = false;
+};
+
+/// Those of an A100 if the name contains no GPU that is known.
+[[nodiscard]] constexpr cuda_properties cuda_properties_of(std::string_view device_name) noexcept {
+  struct known_gpu {
+    std::string_view name;
+    cuda_properties properties;
+  };
+  constexpr known_gpu known[] = {
+      {"24gb", {128, 1536, false}},                                // a GeForce RTX 4090
+      {"4090", {128, 1536, false}}, {"141gb", {132, 2048, true}},  // an H200
+      {"h100", {132, 2048, true}},  {"h200", {132, 2048, true}},  {"b100", {148, 2048, true}}, {"b200", {148, 2048, true}},
+  };
+  for (const known_gpu& gpu : known) {
+    if (device_name.find(gpu.name) != std::string_view::npos) return gpu.properties;
+  }
+  return {};
+}
+
+/// Of the simulation's device. Relaxed: the program orders the beginning of the capture with its own work.
+[[gnu::visibility("default")]] inline constinit std::atomic<cuda_properties> claimed_cuda{};
+static_assert(std::atomic<cuda_properties>::is_always_lock_free);
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/backend/cuda/simulated_properties.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// What a simulated device says of itself: the numbers of the GPU that its name is known to mean, and otherwise of an A100.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Its name and its processors.
+struct simulated_gpu {
+  short_name name;
+  cuda_properties processors;
+
+  [[nodiscard]] constexpr int major() const noexcept { return processors.is_hopper_or_later ? 9 : 8; }
+  /// A GeForce, of compute capability 8.9, has room for fewer threads.
+  [[nodiscard]] constexpr bool is_geforce() const noexcept { return processors.threads_per_multiprocessor < 2048; }
+  [[nodiscard]] constexpr int minor() const noexcept { return is_geforce() ? 9 : 0; }
+  [[nodiscard]] constexpr int shared_kib() const noexcept {
+    if (processors.is_hopper_or_later) return 228;
+    return is_geforce() ? 100 : 164;
+  }
+};
+
+inline constexpr int greatest_block = 1024;          ///< threads
+inline constexpr int default_shared_bytes = 49'152;  ///< of a block, without opting in for more
+
+/// 0 for what is not known, or not there.
+[[nodiscard]] constexpr int value_of(device_attribute attribute, const simulated_gpu& gpu) noexcept {
+  constexpr int kib = 1024;
+  constexpr int greatest = std::numeric_limits<int>::max();
+  switch (attribute) {
+    case device_attribute::threads_per_block:
+    case device_attribute::block_x:
+    case device_attribute::block_y: return greatest_block;
+    case device_attribute::block_z: return 64;
+    case device_attribute::grid_x:
+    case device_attribute::max_pitch: return greatest;
+    case device_attribute::grid_y:
+    case device_attribute::grid_z: return 65'535;
+    case device_attribute::shared_per_block: return default_shared_bytes;
+    case device_attribute::constant_memory:
+    case device_attribute::registers_per_block:
+    case device_attribute::registers_per_multiprocessor: return 64 * kib;
+    case device_attribute::warp_size:
+    case device_attribute::texture_pitch_alignment: return 32;
+    case device_attribute::clock_rate: return 1'410'000;
+    case device_attribute::texture_alignment:
+    case device_attribute::surface_alignment: return 512;
+    case device_attribute::multiprocessors: return gpu.processors.multiprocessors;
+    case device_attribute::memory_clock_rate: return 1'215'000;
+    case device_attribute::memory_bus_width: return 5120;
+    case device_attribute::l2_cache: return 40 * kib * kib;
+    case device_attribute::threads_per_multiprocessor: return gpu.processors.threads_per_multiprocessor;
+    case device_attribute::copy_engines: return 3;
+    case device_attribute::compute_capability_major: return gpu.major();
+    case device_attribute::compute_capability_minor: return gpu.minor();
+    case device_attribute::shared_per_multiprocessor: return gpu.shared_kib() * kib;
+    case device_attribute::shared_per_block_optin: return (gpu.shared_kib() - 1) * kib;
+    case device_attribute::blocks_per_multiprocessor: return gpu.is_geforce() ? 24 : 32;
+    case device_attribute::reserved_shared_per_block: return kib;
+    case device_attribute::gpu_overlap:
+    case device_attribute::can_map_host_memory:
+    case device_attribute::concurrent_kernels:
+    case device_attribute::unified_addressing:
+    case device_attribute::stream_priorities:
+    case device_attribute::managed_memory:
+    case device_attribute::concurrent_managed_access:
+    case device_attribute::host_pointer_for_registered:
+    case device_attribute::cooperative_launch:
+    case device_attribute::host_register:
+    case device_attribute::memory_pools: return 1;
+  }
+  return 0;
+}
+
+/// Fills in the `cudaDeviceProp` of one of CUDA's versions.
+template <class Properties>
+void describe(Properties& properties, const simulated_gpu& gpu, std::uint64_t total_memory) noexcept {
+  const auto value = [&](device_attribute attribute) { return value_of(attribute, gpu); };
+  const auto size = [&](device_attribute attribute) { return static_cast<std::size_t>(value_of(attribute, gpu)); };
+  properties = {};
+  gpu.name.view().copy(properties.name, sizeof properties.name - 1);
+  properties.total_memory = total_memory;
+  properties.shared_per_block = size(device_attribute::shared_per_block);
+  properties.registers_per_block = value(device_attribute::registers_per_block);
+  properties.warp_size = value(device_attribute::warp_size);
+  properties.max_pitch = size(device_attribute::max_pitch);
+  properties.threads_per_block = value(device_attribute::threads_per_block);
+  properties.block[0] = value(device_attribute::block_x);
+  properties.block[1] = value(device_attribute::block_y);
+  properties.block[2] = value(device_attribute::block_z);
+  properties.grid[0] = value(device_attribute::grid_x);
+  properties.grid[1] = value(device_attribute::grid_y);
+  properties.grid[2] = value(device_attribute::grid_z);
+  properties.constant_memory = size(device_attribute::constant_memory);
+  properties.major = gpu.major();
+  properties.minor = gpu.minor();
+  properties.texture_alignment = size(device_attribute::texture_alignment);
+  properties.texture_pitch_alignment = size(device_attribute::texture_pitch_alignment);
+  properties.multiprocessors = value(device_attribute::multiprocessors);
+  properties.can_map_host_memory = value(device_attribute::can_map_host_memory);
+  properties.surface_alignment = size(device_attribute::surface_alignment);
+  properties.concurrent_kernels = value(device_attribute::concurrent_kernels);
+  properties.copy_engines = value(device_attribute::copy_engines);
+  properties.unified_addressing = value(device_attribute::unified_addressing);
+  properties.memory_bus_width = value(device_attribute::memory_bus_width);
+  properties.l2_cache = value(device_attribute::l2_cache);
+  properties.threads_per_multiprocessor = value(device_attribute::threads_per_multiprocessor);
+  properties.stream_priorities = value(device_attribute::stream_priorities);
+  properties.shared_per_multiprocessor = size(device_attribute::shared_per_multiprocessor);
+  properties.registers_per_multiprocessor = value(device_attribute::registers_per_multiprocessor);
+  properties.managed_memory = value(device_attribute::managed_memory);
+  properties.concurrent_managed_access = value(device_attribute::concurrent_managed_access);
+  properties.host_pointer_for_registered = value(device_attribute::host_pointer_for_registered);
+  properties.cooperative_launch = value(device_attribute::cooperative_launch);
+  properties.shared_per_block_optin = size(device_attribute::shared_per_block_optin);
+  properties.blocks_per_multiprocessor = value(device_attribute::blocks_per_multiprocessor);
+  properties.reserved_shared_per_block = size(device_attribute::reserved_shared_per_block);
+  properties.host_register = value(device_attribute::host_register);
+  properties.memory_pools = value(device_attribute::memory_pools);
+  if constexpr (requires { properties.clock_rate; }) {
+    properties.clock_rate = value(device_attribute::clock_rate);
+    properties.memory_clock_rate = value(device_attribute::memory_clock_rate);
+    properties.device_overlap = value(device_attribute::gpu_overlap);
+  }
+}
+
+/// How many blocks a multiprocessor has room for, by their threads and their shared memory; 0: not even for one.
+[[nodiscard]] constexpr int blocks_on_multiprocessor(const simulated_gpu& gpu, int threads, std::size_t shared_bytes) noexcept {
+  if (threads <= 0 || threads > greatest_block) return 0;
+  const int by_threads = gpu.processors.threads_per_multiprocessor / threads;
+  const auto shared = static_cast<std::size_t>(value_of(device_attribute::shared_per_multiprocessor, gpu));
+  const auto reserved = static_cast<std::size_t>(value_of(device_attribute::reserved_shared_per_block, gpu));
+  const auto by_shared = static_cast<int>(shared / (std::min(shared_bytes, shared) + reserved));
+  return std::min({by_threads, by_shared, value_of(device_attribute::blocks_per_multiprocessor, gpu)});
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_streams.hpp>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A stream of a simulated device. Nothing runs on it.
+struct simulated_stream {
+  std::uint64_t handle = 0;
+  std::uint32_t device = 0;
+  unsigned flags = 0;
+  int priority = 0;
+};
+
+/// The streams and the events that the program has made. Their handles are in sequence, so that runs repeat. Every call may be
+/// made on any thread.
+class simulated_streams {
+ public:
+  /// 0 if the system has no memory.
+  [[nodiscard]] std::uint64_t make_stream(std::uint32_t device, unsigned flags, int priority) noexcept {
+    const lock_guard guard{lock_};
+    const std::uint64_t handle = step * ++made_;
+    const live_blocks::insertion made = streams_.insert(handle);
+    if (made.entry == nullptr) return 0;
+    *made.entry = {handle, device, flags, static_cast<std::uint32_t>(priority)};
+    return handle;
+  }
+  /// A stream of handle 0 if there is none.
+  [[nodiscard]] simulated_stream stream(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const block* const found = streams_.at(handle);
+    if (found == nullptr) return {};
+    return {handle, static_cast<std::uint32_t>(found->bytes), static_cast<unsigned>(found->born_thread),
+            static_cast<int>(static_cast<std::uint32_t>(found->owner))};
+  }
+  /// False if there is none of that handle; likewise below.
+  [[nodiscard]] bool remove_stream(std::uint64_t handle) noexcept { return remove(streams_, handle); }
+
+  /// 0 if the system has no memory.
+  [[nodiscard]] std::uint64_t make_event() noexcept {
+    const lock_guard guard{lock_};
+    const std::uint64_t handle = step * ++made_;
+    const live_blocks::insertion made = events_.insert(handle);
+    if (made.entry == nullptr) return 0;
+    *made.entry = {handle, 0, 0, 0};
+    return handle;
+  }
+  [[nodiscard]] bool has_event(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    return events_.at(handle) != nullptr;
+  }
+  /// It happens at once.
+  [[nodiscard]] bool record_event(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::place found = events_.find(handle);
+    if (found) found->bytes = static_cast<std::uint64_t>(monotonic_ns());
+    return static_cast<bool>(found);
+  }
+  /// When it was recorded; 0: never, or there is none.
+  [[nodiscard]] std::int64_t recorded_ns(std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const block* const found = events_.at(handle);
+    return found == nullptr ? 0 : static_cast<std::int64_t>(found->bytes);
+  }
+  [[nodiscard]] bool remove_event(std::uint64_t handle) noexcept { return remove(events_, handle); }
+
+ private:
+  static constexpr std::uint64_t step = 256;  // beyond the handles that CUDA gives a meaning: 1 and 2
+
+  [[nodiscard]] bool remove(live_blocks& table, std::uint64_t handle) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::place found = table.find(handle);
+    if (found) table.erase(found);
+    return static_cast<bool>(found);
+  }
+
+  futex_lock lock_;
+  live_blocks streams_;
+  live_blocks events_;
+  std::uint64_t made_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_runtime.hpp>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+
+/// @file
+/// What stands behind the calls of CUDA's runtime where there is no device.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// The variables of the program's device code: the host knows each by the address of a variable of its own.
+class device_variables {
+ public:
+  void add(const void* host, std::uint64_t bytes) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::insertion made = table_.insert(reinterpret_cast<std::uintptr_t>(host));
+    if (made.entry != nullptr) made.entry->bytes = bytes;
+  }
+  /// False if there is none.
+  [[nodiscard]] bool find(const void* host, std::uint64_t& bytes) noexcept {
+    const lock_guard guard{lock_};
+    const block* const found = table_.at(reinterpret_cast<std::uintptr_t>(host));
+    if (found != nullptr) bytes = found->bytes;
+    return found != nullptr;
+  }
+  /// Its address on the device; null if there is none, or no address is left.
+  [[nodiscard]] void* address_of(const void* host) noexcept {
+    const lock_guard guard{lock_};
+    const live_blocks::place found = table_.find(reinterpret_cast<std::uintptr_t>(host));
+    if (!found) return nullptr;
+    constexpr std::size_t alignment = 256;
+    if (found->owner == 0) found->owner = reinterpret_cast<std::uintptr_t>(take_phantom(found->bytes, alignment));
+    return reinterpret_cast<void*>(found->owner);
+  }
+
+ private:
+  futex_lock lock_;
+  live_blocks table_;
+};
+
+/// The devices of a process, which are there while a capture is active that has them.
+class simulated_runtime {
+ public:
+  void begin(const device_description& described) noexcept {
+    memory.begin(described);
+    gpu_ = {described.name, cuda_properties_of(described.name.view())};
+    if (described.empty()) gpu_.name = "simulated";
+    // Relaxed, as in `end`: a call that overlaps the capture's begin or end may belong to it or not.
+    capture_.store(event_sink{}.capture(), std::memory_order_relaxed);
+  }
+  void end() noexcept { capture_.store(0, std::memory_order_relaxed); }
+
+  /// Not in a child after `fork`, which has no capture.
+  [[nodiscard]] bool has_devices() const noexcept {
+    const std::uint32_t capture = capture_.load(std::memory_order_relaxed);
+    return capture != 0 && capture == event_sink{}.capture();
+  }
+  [[nodiscard]] const simulated_gpu& gpu() const noexcept { return gpu_; }
+
+  simulated_memory memory;
+  simulated_streams streams;
+  device_variables variables;
+  std::array<std::atomic<std::size_t>, 7> limits{1024, 1 << 20, 8 << 20, 2, 2048, 64, 0};  ///< by `cudaLimit`, as at the start
+
+ private:
+  std::atomic<std::uint32_t> capture_{0};
+  simulated_gpu gpu_;
+};
+
+/// It lives as long as the process, since the program may free while that exits.
+[[nodiscard]] inline simulated_runtime& process_runtime() {
+  const recording_suppressor hidden;
+  static auto* const made = new simulated_runtime;
+  return *made;
+}
+
+/// What the runtime knows of a thread.
+struct runtime_thread {
+  /// Launches between their configuration and the kernel's stub: arguments may launch, too.
+  struct configured_launch {
+    launch_shape grid;
+    launch_shape block;
+    std::size_t shared_bytes;
+    void* stream;
+  };
+
+  std::uint32_t device = 0;
+  runtime_result last = runtime_result::done;
+  std::array<configured_launch, 8> launches{};
+  std::size_t launch_count = 0;
+};
+inline constinit thread_local runtime_thread this_runtime_thread{};
+
+/// The result of a call, which `cudaGetLastError` also says.
+[[nodiscard]] inline int ended(runtime_result result) noexcept {
+  if (result != runtime_result::done) this_runtime_thread.last = result;
+  return static_cast<int>(result);
+}
+
+/// A call that needs a device.
+template <class Work>
+[[nodiscard]] int called(Work&& work) noexcept {
+  simulated_runtime& runtime = process_runtime();
+  return ended(runtime.has_devices() ? work(runtime) : runtime_result::no_device);
+}
+
+[[nodiscard]] inline std::uint32_t current_device(simulated_runtime& runtime) noexcept {
+  const std::uint32_t chosen = this_runtime_thread.device;
+  return chosen < runtime.memory.device_count() ? chosen : 0;  // it may have been chosen in a capture with more
+}
+
+[[nodiscard]] inline std::uint64_t number_of(const void* handle) noexcept { return reinterpret_cast<std::uintptr_t>(handle); }
+[[nodiscard]] inline void* handle_of(std::uint64_t handle) noexcept { return reinterpret_cast<void*>(handle); }
+
+/// A stream as a call names it. `unnamed` is what the null stream means to the caller.
+[[nodiscard]] inline runtime_result find_stream(simulated_runtime& runtime, const void* handle, std::uint64_t unnamed,
+                                                simulated_stream& found) noexcept {
+  const std::uint64_t named = handle == nullptr ? unnamed : number_of(handle);
+  if (named <= per_thread_stream) {
+    found = {named, current_device(runtime), 0, 0};
+    return runtime_result::done;
+  }
+  found = runtime.streams.stream(named);
+  return found.handle == 0 ? runtime_result::invalid_resource_handle : runtime_result::done;
+}
+
+/// Calls `work(runtime, stream)`, if the stream is known.
+template <class Work>
+[[nodiscard]] int called_on(const void* handle, std::uint64_t unnamed, Work&& work) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    simulated_stream stream;
+    const runtime_result found = find_stream(runtime, handle, unnamed, stream);
+    return found == runtime_result::done ? work(runtime, stream) : found;
+  });
+}
+
+/// Calls `work(runtime, device)`, if there is such a device.
+template <class Work>
+[[nodiscard]] int called_of(int device, Work&& work) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const bool is_known = device >= 0 && static_cast<std::uint32_t>(device) < runtime.memory.device_count();
+    return is_known ? work(runtime, static_cast<std::uint32_t>(device)) : runtime_result::invalid_device;
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_allocations.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// The calls of CUDA's runtime that allocate and free, without a device. Bytes are those that `cuda_backend` records.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Or the greatest value there is, which no device has room for.
+[[nodiscard]] constexpr std::size_t product(std::size_t left, std::size_t right) noexcept {
+  std::size_t result = 0;
+  return __builtin_mul_overflow(left, right, &result) ? std::numeric_limits<std::size_t>::max() : result;
+}
+
+[[nodiscard]] inline place place_on(memory_kind kind, std::uint32_t device) noexcept {
+  return {kind, device, simulated_memory::context_of(device), false, 0, 0};
+}
+
+[[nodiscard]] inline runtime_result allocate_here(simulated_runtime& runtime, memory_kind kind, const simulated_block& wanted,
+                                                  void** address) noexcept {
+  return runtime.memory.allocate(place_on(kind, current_device(runtime)), wanted, *address);
+}
+
+/// A block without an address if it has no bytes, as from CUDA.
+[[nodiscard]] inline int allocate(memory_kind kind, void** address, std::size_t bytes, freeing_call freed_by) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (address == nullptr || (bytes == 0 && kind == memory_kind::managed)) return runtime_result::invalid_value;
+    *address = nullptr;
+    if (bytes == 0) return runtime_result::done;
+    return allocate_here(runtime, kind, {.bytes = bytes, .freed_by = freed_by}, address);
+  });
+}
+
+/// Rows of `width` bytes, each beginning at a multiple of what textures ask for.
+[[nodiscard]] inline int allocate_rows(void** address, std::size_t* pitch, std::size_t width, std::size_t rows) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (address == nullptr || pitch == nullptr) return runtime_result::invalid_value;
+    *address = nullptr;
+    constexpr std::size_t alignment = 512;
+    *pitch = width > std::numeric_limits<std::size_t>::max() - alignment ? width : (width + alignment - 1) & ~(alignment - 1);
+    const std::size_t bytes = product(*pitch, rows);
+    if (bytes == 0) return runtime_result::done;
+    return allocate_here(runtime, memory_kind::device, {.bytes = bytes}, address);
+  });
+}
+
+[[nodiscard]] inline int allocate_box(pitched_pointer* made, const extent& size) noexcept {
+  if (made == nullptr) return ended(runtime_result::invalid_value);
+  *made = {nullptr, 0, size.width, size.height};
+  return allocate_rows(&made->address, &made->pitch, size.width, product(size.height, size.depth));
+}
+
+/// Elements of an array have none if they are compressed.
+[[nodiscard]] constexpr unsigned bytes_of_element(const channel_bits& bits) noexcept {
+  constexpr int bits_of_byte = 8;
+  if (bits.kind > last_channel_kind_with_size) return 0;
+  return static_cast<unsigned>(std::max(bits.x + bits.y + bits.z + bits.w, 0) / bits_of_byte);
+}
+
+[[nodiscard]] inline int allocate_array(void** array, const channel_bits* bits, const extent& size, unsigned levels,
+                                        unsigned flags, freeing_call freed_by) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (array == nullptr || bits == nullptr) return runtime_result::invalid_value;
+    const unsigned element = bytes_of_element(*bits);
+    constexpr int byte_format = 1;
+    const array_3d_descriptor described{size.width, size.height, size.depth, byte_format, element, flags};
+    const bool has_memory = (flags & runtime_array_without_memory) == 0;
+    const std::size_t bytes = has_memory ? mipmapped_array_bytes(described, levels) : 0;
+    return allocate_here(runtime, memory_kind::device,
+                         {.bytes = bytes, .freed_by = freed_by, .bytes_of_element = static_cast<std::uint16_t>(element)}, array);
+  });
+}
+
+/// On a stream, from the pool that its device has now, or from `pool`.
+[[nodiscard]] inline int allocate_on_stream(void** address, std::size_t bytes, const void* stream, std::uint64_t unnamed,
+                                            std::uint64_t pool = 0) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream& on) {
+    if (address == nullptr) return runtime_result::invalid_value;
+    *address = nullptr;
+    if (bytes == 0) return runtime_result::done;
+    const std::uint64_t serving = pool == 0 ? runtime.memory.current_pool(on.device) : pool;
+    place at{memory_kind::device, on.device, simulated_memory::context_of(on.device), true, on.handle, pool};
+    const bool is_known = runtime.memory.with_pool(serving, [&](const simulated_pool& from) {
+      at.kind = from.kind;
+      at.device = from.device;
+    });
+    if (!is_known) return pool == 0 ? runtime_result::memory_allocation : runtime_result::invalid_value;
+    return runtime.memory.allocate(at, {.bytes = bytes, .pool = serving}, *address);
+  });
+}
+
+/// What was made in a capture may be freed after its end, too.
+[[nodiscard]] inline int release(freeing_call call, const void* address) noexcept {
+  simulated_runtime& runtime = process_runtime();
+  const runtime_result result = address == nullptr ? runtime_result::done : runtime.memory.free({}, call, number_of(address));
+  const bool is_there = runtime.has_devices() || (address != nullptr && result == runtime_result::done);
+  return ended(is_there ? result : runtime_result::no_device);
+}
+[[nodiscard]] inline int release_on_stream(const void* address, const void* stream, std::uint64_t unnamed) noexcept {
+  simulated_runtime& runtime = process_runtime();
+  if (!runtime.has_devices()) return release(freeing_call::free, address);
+  return called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+    if (address == nullptr) return runtime_result::invalid_value;
+    const place at{memory_kind::device, on.device, simulated_memory::context_of(on.device), true, on.handle, 0};
+    return runtime.memory.free(at, freeing_call::free, number_of(address));
+  });
+}
+
+// --- pools ---------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int own_pool(void** pool, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    if (pool == nullptr) return runtime_result::invalid_value;
+    const bool is_made = runtime.memory.with_own_pool(known, [&](const simulated_pool& own) { *pool = handle_of(own.handle); });
+    return is_made ? runtime_result::done : runtime_result::memory_allocation;
+  });
+}
+[[nodiscard]] inline int current_pool(void** pool, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    if (pool == nullptr) return runtime_result::invalid_value;
+    *pool = handle_of(runtime.memory.current_pool(known));
+    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+[[nodiscard]] inline int set_current_pool(int device, const void* pool) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    const bool is_known = runtime.memory.with_pool(number_of(pool), [](const simulated_pool&) {});
+    if (is_known) runtime.memory.set_current_pool(known, number_of(pool));
+    return is_known ? runtime_result::done : runtime_result::invalid_value;
+  });
+}
+[[nodiscard]] inline int make_pool(void** pool, const allocation_properties* described) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (pool == nullptr || described == nullptr) return runtime_result::invalid_value;
+    const known_pool of = pool_of(0, *described, current_device(runtime));
+    if (of.device >= runtime.memory.device_count()) return runtime_result::invalid_value;
+    *pool = handle_of(runtime.memory.make_pool(of.kind, of.device));
+    return *pool == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+[[nodiscard]] inline int remove_pool(const void* pool) noexcept {
+  const bool is_done = process_runtime().memory.remove_pool(number_of(pool));
+  if (is_done) return ended(runtime_result::done);
+  return called([](simulated_runtime&) { return runtime_result::invalid_value; });
+}
+
+/// Attributes of reuse are on, and stay so.
+[[nodiscard]] inline bool read_attribute(const simulated_pool& pool, pool_attribute asked, void* value) noexcept {
+  auto& bytes = *static_cast<std::uint64_t*>(value);
+  switch (asked) {
+    case pool_attribute::reuse_follow_event_dependencies:
+    case pool_attribute::reuse_allow_opportunistic:
+    case pool_attribute::reuse_allow_internal_dependencies: *static_cast<int*>(value) = 1; return true;
+    case pool_attribute::release_threshold: bytes = pool.release_threshold; return true;
+    case pool_attribute::reserved_current:
+    case pool_attribute::used_current: bytes = pool.used; return true;
+    case pool_attribute::reserved_high: bytes = pool.reserved_high; return true;
+    case pool_attribute::used_high: bytes = pool.used_high; return true;
+  }
+  return false;
+}
+/// A high-water mark can only be set to 0, which means to what is used.
+[[nodiscard]] inline bool write_attribute(simulated_pool& pool, pool_attribute asked, const void* value) noexcept {
+  const auto bytes = [&] { return *static_cast<const std::uint64_t*>(value); };
+  switch (asked) {
+    case pool_attribute::reuse_follow_event_dependencies:
+    case pool_attribute::reuse_allow_opportunistic:
+    case pool_attribute::reuse_allow_internal_dependencies: return true;
+    case pool_attribute::release_threshold: pool.release_threshold = bytes(); return true;
+    case pool_attribute::reserved_high:
+      if (bytes() == 0) pool.reserved_high = pool.used;
+      return bytes() == 0;
+    case pool_attribute::used_high:
+      if (bytes() == 0) pool.used_high = pool.used;
+      return bytes() == 0;
+    case pool_attribute::reserved_current:
+    case pool_attribute::used_current: return false;
+  }
+  return false;
+}
+
+/// Calls `work(pool)`, which says whether the call is done.
+template <class Work>
+[[nodiscard]] int called_with_pool(const void* pool, const void* value, Work&& work) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    bool is_done = false;
+    const bool is_known =
+        value != nullptr && runtime.memory.with_pool(number_of(pool), [&](simulated_pool& found) { is_done = work(found); });
+    return is_known && is_done ? runtime_result::done : runtime_result::invalid_value;
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_copies.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// The calls of CUDA's runtime that copy and fill memory, without a device. Where both ends are memory (the host's, pinned or
+/// managed), they do it. What a device would write into the host's memory is zeros, so that a run repeats, and that loops which
+/// ask the device whether to go on end. Everything else has no effect.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Whether an address has no memory behind it.
+[[nodiscard]] inline bool is_on_device(const void* address) noexcept {
+  // Acquire pairs with the release in `prepare_no_dispatch`.
+  const phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
+  return reserved != nullptr && reserved->contains(address);
+}
+
+/// `from` is null for what a device has without an address of its own, such as arrays.
+inline void copy_bytes(void* to, const void* from, std::size_t bytes) noexcept {
+  if (bytes == 0 || to == nullptr || is_on_device(to)) return;
+  if (from == nullptr || is_on_device(from)) {
+    std::memset(to, 0, bytes);
+  } else {
+    std::memmove(to, from, bytes);
+  }
+}
+
+/// Rows of memory.
+struct rows_of_bytes {
+  const void* first;
+  std::size_t pitch;
+
+  [[nodiscard]] const void* row(std::size_t index) const noexcept {
+    return first == nullptr ? nullptr : static_cast<const char*>(first) + index * pitch;
+  }
+  [[nodiscard]] void* writable_row(std::size_t index) const noexcept { return const_cast<void*>(row(index)); }
+};
+
+inline void copy_rows(const rows_of_bytes& to, const rows_of_bytes& from, std::size_t width, std::size_t rows) noexcept {
+  if (to.first == nullptr || is_on_device(to.first)) return;
+  for (std::size_t index = 0; index < rows; ++index) copy_bytes(to.writable_row(index), from.row(index), width);
+}
+
+inline void fill_rows(const rows_of_bytes& filled, int value, std::size_t width, std::size_t rows) noexcept {
+  if (filled.first == nullptr || is_on_device(filled.first)) return;
+  for (std::size_t index = 0; index < rows; ++index) std::memset(filled.writable_row(index), value, width);
+}
+
+[[nodiscard]] inline int copy(void* to, const void* from, std::size_t bytes) noexcept {
+  return called([&](simulated_runtime&) {
+    if (bytes != 0 && (to == nullptr || from == nullptr)) return runtime_result::invalid_value;
+    copy_bytes(to, from, bytes);
+    return runtime_result::done;
+  });
+}
+
+/// `from` of an array has no address.
+[[nodiscard]] inline int copy(const rows_of_bytes& to, const rows_of_bytes& from, std::size_t width, std::size_t rows) noexcept {
+  return called([&](simulated_runtime&) {
+    copy_rows(to, from, width, rows);
+    return runtime_result::done;
+  });
+}
+
+[[nodiscard]] inline int fill(void* filled, std::size_t pitch, int value, std::size_t width, std::size_t rows) noexcept {
+  return called([&](simulated_runtime&) {
+    if (filled == nullptr && width != 0 && rows != 0) return runtime_result::invalid_value;
+    fill_rows({filled, pitch}, value, width, rows);
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int fill(const pitched_pointer& filled, int value, const extent& size) noexcept {
+  for (std::size_t layer = 1; layer < size.depth; ++layer) {
+    const rows_of_bytes rows{filled.address, filled.pitch};
+    const int result = fill(rows.writable_row(layer * filled.height), filled.pitch, value, size.width, size.height);
+    if (result != 0) return result;
+  }
+  return fill(filled.address, filled.pitch, value, size.width, size.height);
+}
+
+/// Widths count elements where an end is an array, and else bytes.
+template <class Copy>
+[[nodiscard]] int copy_box(const Copy* asked) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (asked == nullptr) return runtime_result::invalid_value;
+    if (asked->to_array != nullptr || asked->to.address == nullptr) return runtime_result::done;
+    std::size_t width = asked->extent.width;
+    if (asked->from_array != nullptr) width *= runtime.memory.around(asked->from_array).bytes_of_element;
+    const auto layer_of = [](const pitched_pointer& of, const position& at, std::size_t layer) -> rows_of_bytes {
+      const rows_of_bytes whole{of.address, of.pitch};
+      const void* const first = whole.row((at.z + layer) * of.height + at.y);
+      return {first == nullptr ? nullptr : static_cast<const char*>(first) + at.x, of.pitch};
+    };
+    for (std::size_t layer = 0; layer < asked->extent.depth; ++layer) {
+      const rows_of_bytes from =
+          asked->from_array != nullptr ? rows_of_bytes{nullptr, 0} : layer_of(asked->from, asked->from_position, layer);
+      copy_rows(layer_of(asked->to, asked->to_position, layer), from, width, asked->extent.height);
+    }
+    return runtime_result::done;
+  });
+}
+
+/// Between the program and a variable of its device code, of which only the size is there. `to` is null for a copy to it.
+[[nodiscard]] inline int copy_variable(void* to, const void* variable, std::size_t bytes, std::size_t offset) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    std::uint64_t size = 0;
+    if (!runtime.variables.find(variable, size)) return runtime_result::invalid_symbol;
+    if (offset > size || bytes > size - offset) return runtime_result::invalid_value;
+    copy_bytes(to, nullptr, bytes);
+    return runtime_result::done;
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_questions.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <utility>
+
+/// @file
+/// The calls of CUDA's runtime that ask something, without a device.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Stores an answer; false if there is no place for it.
+template <class Place, class Answer>
+[[nodiscard]] runtime_result put(Place* place, Answer answer) noexcept {
+  if (place == nullptr) return runtime_result::invalid_value;
+  *place = answer;
+  return runtime_result::done;
+}
+
+/// A call that has nothing to do.
+[[nodiscard]] inline int nothing() noexcept {
+  return called([](simulated_runtime&) { return runtime_result::done; });
+}
+/// One with an answer that is known.
+template <class Place>
+[[nodiscard]] int give(Place* place, Place answer) noexcept {
+  return called([&](simulated_runtime&) { return put(place, answer); });
+}
+[[nodiscard]] inline int give(void** place, const void* answer) noexcept {
+  return called([&](simulated_runtime&) { return put(place, const_cast<void*>(answer)); });
+}
+inline constexpr int reads_and_writes = 3;  ///< `cudaMemAccessFlagsProtReadWrite`
+
+[[nodiscard]] inline int last_result(bool is_cleared) noexcept {
+  const runtime_result last = this_runtime_thread.last;
+  if (is_cleared) this_runtime_thread.last = runtime_result::done;
+  return static_cast<int>(last);
+}
+
+// --- memory ---------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int memory_info(std::size_t* free, std::size_t* total) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const simulated_device device = runtime.memory.device(current_device(runtime));
+    const runtime_result result = put(free, device.free());
+    return result == runtime_result::done ? put(total, device.total()) : result;
+  });
+}
+
+[[nodiscard]] inline int describe_pointer(pointer_attributes* found, const void* address) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    constexpr int type_of[] = {2, 3, 1};  // by memory_kind
+    constexpr int no_device = -2;
+    const simulated_block of = runtime.memory.around(address);
+    auto* const same = const_cast<void*>(address);
+    if (of.address == 0) return put(found, pointer_attributes{0, no_device, nullptr, same});
+    void* const on_host = of.kind == memory_kind::device ? nullptr : same;
+    return put(found, pointer_attributes{type_of[static_cast<int>(of.kind)], static_cast<int>(of.device), same, on_host});
+  });
+}
+
+[[nodiscard]] inline int address_of_variable(void** address, const void* variable) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    void* const found = runtime.variables.address_of(variable);
+    return found == nullptr ? runtime_result::invalid_symbol : put(address, found);
+  });
+}
+[[nodiscard]] inline int size_of_variable(std::size_t* bytes, const void* variable) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    std::uint64_t size = 0;
+    return runtime.variables.find(variable, size) ? put(bytes, size) : runtime_result::invalid_symbol;
+  });
+}
+
+// --- devices --------------------------------------------------------------------------------------------------------------
+
+/// None where there is no capture, as CUDA says it.
+[[nodiscard]] inline int device_count(int* count) noexcept {
+  if (count == nullptr) return ended(runtime_result::invalid_value);
+  *count = 0;
+  return called([&](simulated_runtime& runtime) { return put(count, static_cast<int>(runtime.memory.device_count())); });
+}
+[[nodiscard]] inline int get_device(int* device) noexcept {
+  return called([&](simulated_runtime& runtime) { return put(device, static_cast<int>(current_device(runtime))); });
+}
+[[nodiscard]] inline int set_device(int device) noexcept {
+  return called_of(device, [](simulated_runtime&, std::uint32_t known) {
+    this_runtime_thread.device = known;
+    return runtime_result::done;
+  });
+}
+/// A call that only asks for a device.
+[[nodiscard]] inline int of_device(int device) noexcept {
+  return called_of(device, [](simulated_runtime&, std::uint32_t) { return runtime_result::done; });
+}
+[[nodiscard]] inline int reset_device() noexcept {
+  return called([](simulated_runtime& runtime) {
+    runtime.memory.reset_device(current_device(runtime));
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int synchronize_device() noexcept {
+  return called([](simulated_runtime& runtime) {
+    runtime.memory.synchronize_device(current_device(runtime));
+    return runtime_result::done;
+  });
+}
+template <class Properties>
+[[nodiscard]] int describe_device(Properties* found, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t known) {
+    if (found == nullptr) return runtime_result::invalid_value;
+    describe(*found, runtime.gpu(), runtime.memory.device(known).total());
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int attribute_of_device(int* value, int attribute, int device) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t) {
+    return put(value, value_of(static_cast<device_attribute>(attribute), runtime.gpu()));
+  });
+}
+[[nodiscard]] inline int bus_of_device(char* text, int size, int device) noexcept {
+  return called_of(device, [&](simulated_runtime&, std::uint32_t known) {
+    if (text == nullptr || size <= 0) return runtime_result::invalid_value;
+    std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", known + 1);
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int can_access_peer(int* can, int device, int peer) noexcept {
+  return called_of(device, [&](simulated_runtime& runtime, std::uint32_t) {
+    const bool is_known = peer >= 0 && static_cast<std::uint32_t>(peer) < runtime.memory.device_count();
+    return is_known ? put(can, device == peer ? 0 : 1) : runtime_result::invalid_device;
+  });
+}
+[[nodiscard]] inline int get_limit(std::size_t* value, int limit) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const bool is_known = limit >= 0 && static_cast<std::size_t>(limit) < runtime.limits.size();
+    if (!is_known) return runtime_result::invalid_value;
+    return put(value, runtime.limits[static_cast<std::size_t>(limit)].load(std::memory_order_relaxed));
+  });
+}
+[[nodiscard]] inline int set_limit(int limit, std::size_t value) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const bool is_known = limit >= 0 && static_cast<std::size_t>(limit) < runtime.limits.size();
+    if (!is_known) return runtime_result::invalid_value;
+    runtime.limits[static_cast<std::size_t>(limit)].store(value, std::memory_order_relaxed);
+    return runtime_result::done;
+  });
+}
+[[nodiscard]] inline int priorities(int* least, int* greatest) noexcept {
+  return called([&](simulated_runtime&) {
+    constexpr int greatest_priority = -5;
+    const runtime_result result = put(least, 0);
+    return result == runtime_result::done ? put(greatest, greatest_priority) : result;
+  });
+}
+/// Known without a device, too. That of CUDA 13.0, which programs built with CUDA 12 accept.
+[[nodiscard]] inline int version_of_runtime(int* version) noexcept {
+  constexpr int simulated_version = 13'000;
+  return ended(put(version, simulated_version));
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/simulated_launches.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// The calls of CUDA's runtime that launch kernels, and those on streams and events, without a device: kernels are left out, and
+/// what would happen later has happened at once.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+// --- streams --------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int make_stream(void** stream, unsigned flags, int priority) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (stream == nullptr) return runtime_result::invalid_value;
+    *stream = handle_of(runtime.streams.make_stream(current_device(runtime), flags, priority));
+    return *stream == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+/// Also after the capture's end.
+[[nodiscard]] inline int remove_stream(const void* stream) noexcept {
+  if (process_runtime().streams.remove_stream(number_of(stream))) return ended(runtime_result::done);
+  return called([](simulated_runtime&) { return runtime_result::invalid_resource_handle; });
+}
+[[nodiscard]] inline int synchronize_stream(const void* stream, std::uint64_t unnamed) noexcept {
+  return called_on(stream, unnamed, [](simulated_runtime& runtime, const simulated_stream& on) {
+    runtime.memory.synchronize_stream(on.device, on.handle);
+    return runtime_result::done;
+  });
+}
+
+// --- events ---------------------------------------------------------------------------------------------------------------
+
+[[nodiscard]] inline int make_event(void** event) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (event == nullptr) return runtime_result::invalid_value;
+    *event = handle_of(runtime.streams.make_event());
+    return *event == nullptr ? runtime_result::memory_allocation : runtime_result::done;
+  });
+}
+/// Also after the capture's end.
+[[nodiscard]] inline int remove_event(const void* event) noexcept {
+  if (process_runtime().streams.remove_event(number_of(event))) return ended(runtime_result::done);
+  return called([](simulated_runtime&) { return runtime_result::invalid_resource_handle; });
+}
+/// A call that only asks for an event.
+[[nodiscard]] inline int of_event(const void* event) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    return runtime.streams.has_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
+  });
+}
+[[nodiscard]] inline int record_event_on(const void* event, const void* stream, std::uint64_t unnamed) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream&) {
+    return runtime.streams.record_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
+  });
+}
+[[nodiscard]] inline int wait_for_event(const void* stream, std::uint64_t unnamed, const void* event) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime& runtime, const simulated_stream&) {
+    return runtime.streams.has_event(number_of(event)) ? runtime_result::done : runtime_result::invalid_resource_handle;
+  });
+}
+/// The host's time, so that programs which wait for some to pass go on.
+[[nodiscard]] inline int elapsed(float* milliseconds, const void* from, const void* to) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    const std::int64_t begin_ns = runtime.streams.recorded_ns(number_of(from));
+    const std::int64_t end_ns = runtime.streams.recorded_ns(number_of(to));
+    if (begin_ns == 0 || end_ns == 0) return runtime_result::invalid_resource_handle;
+    constexpr float ns_in_ms = 1'000'000;
+    return put(milliseconds, static_cast<float>(end_ns - begin_ns) / ns_in_ms);
+  });
+}
+
+// --- kernels --------------------------------------------------------------------------------------------------------------
+
+/// A kernel is left out, unless a device would refuse it.
+[[nodiscard]] inline int launch(const launch_shape& grid, const launch_shape& block, const void* stream,
+                                std::uint64_t unnamed) noexcept {
+  return called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
+    const bool is_grid = grid.x != 0 && grid.y != 0 && grid.z != 0;
+    const std::uint64_t threads = std::uint64_t{block.x} * block.y * block.z;
+    return is_grid && threads != 0 && threads <= greatest_block ? runtime_result::done : runtime_result::invalid_configuration;
+  });
+}
+
+/// What `<<<>>>` says, until the kernel's stub asks for it. False if arguments of launches launch too deeply.
+[[nodiscard]] inline bool push_launch(const runtime_thread::configured_launch& launched) noexcept {
+  runtime_thread& self = this_runtime_thread;
+  if (self.launch_count == self.launches.size()) return false;
+  self.launches[self.launch_count++] = launched;
+  return true;
+}
+/// `stream` is where its handle goes.
+[[nodiscard]] inline int pop_launch(launch_shape* grid, launch_shape* block, std::size_t* shared_bytes, void* stream) noexcept {
+  runtime_thread& self = this_runtime_thread;
+  if (self.launch_count == 0) return ended(runtime_result::invalid_configuration);
+  const runtime_thread::configured_launch& launched = self.launches[--self.launch_count];
+  *grid = launched.grid;
+  *block = launched.block;
+  *shared_bytes = launched.shared_bytes;
+  std::memcpy(stream, &launched.stream, sizeof launched.stream);
+  return static_cast<int>(runtime_result::done);
+}
+
+/// A kernel is known by the function that stands for it, also where there is no device: a program asks only once.
+[[nodiscard]] inline int know_kernel(void** kernel, const void* function) noexcept {
+  return ended(put(kernel, const_cast<void*>(function)));
+}
+
+[[nodiscard]] inline int describe_function(function_attributes* found) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    function_attributes of{};
+    constexpr int registers = 32;
+    constexpr int tens = 10;
+    of.threads_per_block = greatest_block;
+    of.registers = registers;
+    of.ptx_version = of.binary_version = tens * runtime.gpu().major() + runtime.gpu().minor();
+    of.dynamic_shared_bytes = default_shared_bytes;
+    return put(found, of);
+  });
+}
+
+[[nodiscard]] inline int active_blocks(int* blocks, int threads, std::size_t shared_bytes) noexcept {
+  return called([&](simulated_runtime& runtime) {
+    if (threads <= 0) return runtime_result::invalid_value;
+    return put(blocks, blocks_on_multiprocessor(runtime.gpu(), threads, shared_bytes));
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda_no_dispatch.hpp>
+/// @file
+/// NO_DISPATCH for programs that call CUDA's runtime themselves: `begin_capture<cuda_no_dispatch>()` runs them on a machine
+/// without a GPU. The program is linked with a runtime that takes the place of CUDA's,
+/// <memprof/backend/cuda_no_dispatch_runtime.hpp>; see `docs/cuda.md`. Needs no header and no library of CUDA.
+
+#include <string_view>
+
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#endif
+
+#if MEMPROF_ENABLED
+/// Defined where the replacement is.
+extern "C" [[gnu::weak]] void memprof_cuda_runtime_is_replaced();
+#endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+#if MEMPROF_ENABLED
+inline namespace enabled {
+
+/// A backend under which CUDA's runtime has devices without memory and without processors: `cudaMalloc` and the other calls that
+/// allocate and free are recorded, with their sizes and lifetimes, in the spaces that `cuda_backend` uses; kernels are left out.
+///
+/// `capture_options::device` says how many devices there are (its spaces "cuda:0", "cuda:1" and so on; one if it names none), and
+/// how much each can hold: then `cudaMalloc` fails, which is recorded, and `cudaMemGetInfo` says what is left. Outside such a
+/// capture there is no device: calls return `cudaErrorNoDevice`, except those that free what was made in one.
+///
+/// It is a NO_DISPATCH capture throughout: `dispatching()` is false, and a `memory_resource` hands out addresses without memory.
+///
+/// `attach` throws `memprof::error` if the program has CUDA's own runtime, or if the system has no addresses to reserve.
+class cuda_no_dispatch {
+ public:
+  static constexpr std::string_view name = "cuda_no_dispatch";
+  static constexpr run_mode mode = run_mode::no_dispatch;
+
+  void attach(event_sink&, const capture_options& options) {
+    if (&memprof_cuda_runtime_is_replaced == nullptr) {
+      detail::raise(
+          "cuda_no_dispatch: the program has CUDA's own runtime; include <memprof/backend/cuda_no_dispatch_runtime.hpp> in one "
+          ".cpp of it, and link with nvcc -cudart none");
+    }
+    registry& shared = abi_1::process_registry;
+    bool is_prepared = false;
+    {
+      const detail::internal_control_guard lock{shared};
+      is_prepared = detail::prepare_no_dispatch(shared);
+      // Relaxed, as in `start_capture`.
+      if (is_prepared) shared.no_dispatch.store(shared.capture_count, std::memory_order_relaxed);
+    }
+    if (!is_prepared) {
+      detail::raise(
+          "cuda_no_dispatch: the system cannot reserve an address range; raise the limit on address space "
+          "(`ulimit -v unlimited`)");
+    }
+    detail::cuda::process_runtime().begin(options.device);
+  }
+  void detach(event_sink&) noexcept { detail::cuda::process_runtime().end(); }
+  void report_facts(event_sink&) const noexcept {}
+};
+
+}  // namespace enabled
+#else
+inline namespace disabled {
+
+class cuda_no_dispatch {
+ public:
+  static constexpr std::string_view name = "cuda_no_dispatch";
+  void attach(event_sink&, const capture_options&) noexcept {}
+  void detach(event_sink&) noexcept {}
+  void report_facts(event_sink&) noexcept {}
+};
+
+}  // namespace disabled
+#endif
+
+static_assert(backend<cuda_no_dispatch>);
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_24
+
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/nvtx.hpp>
 /// @file
@@ -28859,10 +30770,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -28898,10 +30809,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -29436,45 +31347,6 @@ inline constexpr std::string_view reductions_on_cuda[] = {
   if (has(kernels_of_cuda_with_results_alone_if_contiguous)) return cuda_memory::results_if_contiguous;
   return has(reductions_on_cuda) ? cuda_memory::reduction : cuda_memory::unknown;
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/torch/simulation/cuda_properties.hpp>
-#include <atomic>
-#include <cstdint>
-#include <string_view>
-
-/// @file
-/// What the memory of CUDA kernels depends on, of the device that a simulation claims.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct cuda_properties {
-  std::int32_t multiprocessors = 108;
-  std::int16_t threads_per_multiprocessor = 2048;
-  bool is_hopper_or_later = false;
-};
-
-/// Those of an A100 if the name contains no GPU that is known.
-[[nodiscard]] constexpr cuda_properties cuda_properties_of(std::string_view device_name) noexcept {
-  struct known_gpu {
-    std::string_view name;
-    cuda_properties properties;
-  };
-  constexpr known_gpu known[] = {
-      {"24gb", {128, 1536, false}},                                // a GeForce RTX 4090
-      {"4090", {128, 1536, false}}, {"141gb", {132, 2048, true}},  // an H200
-      {"h100", {132, 2048, true}},  {"h200", {132, 2048, true}},  {"b100", {148, 2048, true}}, {"b200", {148, 2048, true}},
-  };
-  for (const known_gpu& gpu : known) {
-    if (device_name.find(gpu.name) != std::string_view::npos) return gpu.properties;
-  }
-  return {};
-}
-
-/// Of the simulation's device. Relaxed: the program orders the beginning of the capture with its own work.
-[[gnu::visibility("default")]] inline constinit std::atomic<cuda_properties> claimed_cuda{};
-static_assert(std::atomic<cuda_properties>::is_always_lock_free);
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -30631,10 +32503,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -30772,10 +32644,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -31918,10 +33790,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -33202,10 +35074,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -33366,10 +35238,10 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -33434,10 +35306,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -34707,10 +36579,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -35351,4 +37223,353 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_34
+
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_35
+
+// ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
+/// @file
+/// Replaces CUDA's runtime by one that has no device, for captures with `cuda_no_dispatch`. Include it in exactly one .cpp, which
+/// includes no header of CUDA, and link the program without CUDA's own:
+///
+/// @code
+/// nvcc -cudart none trainer.cu runtime.cpp -o trainer
+/// @endcode
+///
+/// It has the calls that allocate, free, copy, launch and ask, as CUDA 12 and 13 have them; a program that makes others is not
+/// linked. The functions cannot be inline, so a second include is a "multiple definition" error of the linker. With
+/// `MEMPROF_ENABLED=0` nothing is replaced.
+
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+
+/// Defined so that the linker's first error names the cause where this header is in two .cpp files.
+extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file();
+extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file() {}
+
+extern "C" void memprof_cuda_runtime_is_replaced() {}
+
+/// The functions have the names of CUDA's only for the linker, so that their types need not be CUDA's, and can be compared with
+/// them.
+#define MEMPROF_DETAIL_CUDA_FUNCTION(type, name, parameters)          \
+  [[gnu::visibility("default")]] type name parameters __asm__(#name); \
+  type name parameters
+
+/// A call of the runtime, and its result.
+#define MEMPROF_DETAIL_CUDA_CALL(name, parameters, ...) \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) { return __VA_ARGS__; }
+
+/// One that nvcc's `--default-stream per-thread` gives another name, by its ending, and the same meaning.
+#define MEMPROF_DETAIL_CUDA_COPY(name, parameters, ...)   \
+  MEMPROF_DETAIL_CUDA_CALL(name, parameters, __VA_ARGS__) \
+  MEMPROF_DETAIL_CUDA_CALL(name##_ptds, parameters, __VA_ARGS__)
+
+/// One to which the null stream then means another stream.
+#define MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(name, parameters, ...)         \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) {                   \
+    [[maybe_unused]] constexpr std::uint64_t unnamed = legacy_stream;     \
+    return __VA_ARGS__;                                                   \
+  }                                                                       \
+  MEMPROF_DETAIL_CUDA_FUNCTION(int, name##_ptsz, parameters) {            \
+    [[maybe_unused]] constexpr std::uint64_t unnamed = per_thread_stream; \
+    return __VA_ARGS__;                                                   \
+  }
+
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
+namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime {
+
+// --- memory ---------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaMalloc, (void** address, std::size_t bytes),
+                         allocate(memory_kind::device, address, bytes, freeing_call::free))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocPitch, (void** address, std::size_t* pitch, std::size_t width, std::size_t height),
+                         allocate_rows(address, pitch, width, height))
+MEMPROF_DETAIL_CUDA_CALL(cudaMalloc3D, (pitched_pointer * made, extent size), allocate_box(made, size))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocManaged, (void** address, std::size_t bytes, unsigned),
+                         allocate(memory_kind::managed, address, bytes, freeing_call::free))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocHost, (void** address, std::size_t bytes),
+                         allocate(memory_kind::pinned, address, bytes, freeing_call::free_host))
+MEMPROF_DETAIL_CUDA_CALL(cudaHostAlloc, (void** address, std::size_t bytes, unsigned),
+                         allocate(memory_kind::pinned, address, bytes, freeing_call::free_host))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocArray,
+                         (void** array, const channel_bits* bits, std::size_t width, std::size_t height, unsigned flags),
+                         allocate_array(array, bits, {width, height, 0}, 1, flags, freeing_call::free_array))
+MEMPROF_DETAIL_CUDA_CALL(cudaMalloc3DArray, (void** array, const channel_bits* bits, extent size, unsigned flags),
+                         allocate_array(array, bits, size, 1, flags, freeing_call::free_array))
+MEMPROF_DETAIL_CUDA_CALL(cudaMallocMipmappedArray,
+                         (void** array, const channel_bits* bits, extent size, unsigned levels, unsigned flags),
+                         allocate_array(array, bits, size, levels, flags, freeing_call::free_mipmapped_array))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMallocAsync, (void** address, std::size_t bytes, void* stream),
+                                   allocate_on_stream(address, bytes, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMallocFromPoolAsync, (void** address, std::size_t bytes, void* pool, void* stream),
+                                   pool == nullptr ? ended(runtime_result::invalid_value)
+                                                   : allocate_on_stream(address, bytes, stream, unnamed, number_of(pool)))
+MEMPROF_DETAIL_CUDA_CALL(cudaFree, (void* address), release(freeing_call::free, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaFreeHost, (void* address), release(freeing_call::free_host, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaFreeArray, (void* array), release(freeing_call::free_array, array))
+MEMPROF_DETAIL_CUDA_CALL(cudaFreeMipmappedArray, (void* array), release(freeing_call::free_mipmapped_array, array))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaFreeAsync, (void* address, void* stream), release_on_stream(address, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemGetInfo, (std::size_t * free, std::size_t* total), memory_info(free, total))
+MEMPROF_DETAIL_CUDA_CALL(cudaPointerGetAttributes, (pointer_attributes * found, const void* address),
+                         describe_pointer(found, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetMipmappedArrayLevel, (void** level, const void* array, unsigned), give(level, array))
+MEMPROF_DETAIL_CUDA_CALL(cudaHostRegister, (void*, std::size_t, unsigned), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaHostUnregister, (void*), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaHostGetDevicePointer, (void** found, void* address, unsigned), give(found, address))
+MEMPROF_DETAIL_CUDA_CALL(cudaHostGetFlags, (unsigned* flags, void*), give(flags, 0U))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemAdvise, (const void*, std::size_t, int, location), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaMemAdvise_v2, (const void*, std::size_t, int, location), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemPrefetchAsync, (const void*, std::size_t, location, unsigned, void*), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemPrefetchAsync_v2, (const void*, std::size_t, location, unsigned, void*), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamAttachMemAsync, (void*, void*, std::size_t, unsigned), nothing())
+
+// --- pools ----------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetDefaultMemPool, (void** pool, int device), own_pool(pool, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetMemPool, (void** pool, int device), current_pool(pool, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetMemPool, (int device, void* pool), set_current_pool(device, pool))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolCreate, (void** pool, const allocation_properties* described), make_pool(pool, described))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolDestroy, (void* pool), remove_pool(pool))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolTrimTo, (void*, std::size_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAttribute, (void* pool, int attribute, void* value),
+                         called_with_pool(pool, value, [&](const simulated_pool& found) {
+                           return read_attribute(found, static_cast<pool_attribute>(attribute), value);
+                         }))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAttribute, (void* pool, int attribute, void* value),
+                         called_with_pool(pool, value, [&](simulated_pool& found) {
+                           return write_attribute(found, static_cast<pool_attribute>(attribute), value);
+                         }))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAccess, (void*, const void*, std::size_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAccess, (int* flags, void*, location*), give(flags, reads_and_writes))
+
+// --- copies ---------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy, (void* to, const void* from, std::size_t bytes, int), copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyAsync, (void* to, const void* from, std::size_t bytes, int, void*),
+                                   copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemcpyPeer, (void* to, int, const void* from, int, std::size_t bytes), copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_CALL(cudaMemcpyPeerAsync, (void* to, int, const void* from, int, std::size_t bytes, void*),
+                         copy(to, from, bytes))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2D,
+                         (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                          std::size_t height, int),
+                         copy({to, to_pitch}, {from, from_pitch}, width, height))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DAsync,
+                                   (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
+                                    std::size_t height, int, void*),
+                                   copy({to, to_pitch}, {from, from_pitch}, width, height))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3D, (const copy_3d* asked), copy_box(asked))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DAsync, (const copy_3d* asked, void*), copy_box(asked))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3DPeer, (const peer_copy_3d* asked), copy_box(asked))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DPeerAsync, (const peer_copy_3d* asked, void*), copy_box(asked))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToArray, (void*, std::size_t, std::size_t, const void*, std::size_t, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToArrayAsync,
+                                   (void*, std::size_t, std::size_t, const void*, std::size_t, int, void*), nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromArray, (void* to, const void*, std::size_t, std::size_t, std::size_t bytes, int),
+                         copy({to, bytes}, {}, bytes, 1))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromArrayAsync,
+                                   (void* to, const void*, std::size_t, std::size_t, std::size_t bytes, int, void*),
+                                   copy({to, bytes}, {}, bytes, 1))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyArrayToArray,
+                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int), nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DToArray,
+                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DToArrayAsync,
+                                   (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int,
+                                    void*),
+                                   nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DFromArray,
+                         (void* to, std::size_t pitch, const void*, std::size_t, std::size_t, std::size_t width,
+                          std::size_t height, int),
+                         copy({to, pitch}, {}, width, height))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DFromArrayAsync,
+                                   (void* to, std::size_t pitch, const void*, std::size_t, std::size_t, std::size_t width,
+                                    std::size_t height, int, void*),
+                                   copy({to, pitch}, {}, width, height))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DArrayToArray,
+                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, std::size_t, int),
+                         nothing())
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToSymbol, (const void* variable, const void*, std::size_t bytes, std::size_t offset, int),
+                         copy_variable(nullptr, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToSymbolAsync,
+                                   (const void* variable, const void*, std::size_t bytes, std::size_t offset, int, void*),
+                                   copy_variable(nullptr, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromSymbol, (void* to, const void* variable, std::size_t bytes, std::size_t offset, int),
+                         copy_variable(to, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromSymbolAsync,
+                                   (void* to, const void* variable, std::size_t bytes, std::size_t offset, int, void*),
+                                   copy_variable(to, variable, bytes, offset))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemset, (void* filled, int value, std::size_t bytes), fill(filled, bytes, value, bytes, 1))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemsetAsync, (void* filled, int value, std::size_t bytes, void*),
+                                   fill(filled, bytes, value, bytes, 1))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemset2D, (void* filled, std::size_t pitch, int value, std::size_t width, std::size_t height),
+                         fill(filled, pitch, value, width, height))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset2DAsync,
+                                   (void* filled, std::size_t pitch, int value, std::size_t width, std::size_t height, void*),
+                                   fill(filled, pitch, value, width, height))
+MEMPROF_DETAIL_CUDA_COPY(cudaMemset3D, (pitched_pointer filled, int value, extent size), fill(filled, value, size))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset3DAsync, (pitched_pointer filled, int value, extent size, void*),
+                                   fill(filled, value, size))
+
+// --- arrays, textures and variables of device code ------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_FUNCTION(channel_bits, cudaCreateChannelDesc, (int x, int y, int z, int w, int kind)) {
+  return {x, y, z, w, kind};
+}
+MEMPROF_DETAIL_CUDA_CALL(cudaCreateTextureObject, (std::uint64_t * made, const void*, const void*, const void*),
+                         give(made, std::uint64_t{1}))
+MEMPROF_DETAIL_CUDA_CALL(cudaDestroyTextureObject, (std::uint64_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaCreateSurfaceObject, (std::uint64_t * made, const void*), give(made, std::uint64_t{1}))
+MEMPROF_DETAIL_CUDA_CALL(cudaDestroySurfaceObject, (std::uint64_t), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetSymbolAddress, (void** address, const void* variable), address_of_variable(address, variable))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetSymbolSize, (std::size_t * bytes, const void* variable), size_of_variable(bytes, variable))
+
+// --- devices --------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceCount, (int* count), device_count(count))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDevice, (int* device), get_device(device))
+MEMPROF_DETAIL_CUDA_CALL(cudaSetDevice, (int device), set_device(device))
+MEMPROF_DETAIL_CUDA_CALL(cudaInitDevice, (int device, unsigned, unsigned), of_device(device))
+MEMPROF_DETAIL_CUDA_CALL(cudaSetDeviceFlags, (unsigned), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceFlags, (unsigned* flags), give(flags, 0U))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceReset, (), reset_device())
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSynchronize, (), synchronize_device())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceProperties, (device_properties_13 * found, int device), describe_device(found, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetDeviceProperties_v2, (device_properties_12 * found, int device), describe_device(found, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetAttribute, (int* value, int attribute, int device),
+                         attribute_of_device(value, attribute, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetPCIBusId, (char* text, int size, int device), bus_of_device(text, size, device))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetLimit, (std::size_t * value, int limit), get_limit(value, limit))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetLimit, (int limit, std::size_t value), set_limit(limit, value))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetCacheConfig, (int* preferred), give(preferred, 0))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetCacheConfig, (int), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetStreamPriorityRange, (int* least, int* greatest), priorities(least, greatest))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceCanAccessPeer, (int* can, int device, int peer), can_access_peer(can, device, peer))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceEnablePeerAccess, (int peer, unsigned), of_device(peer))
+MEMPROF_DETAIL_CUDA_CALL(cudaDeviceDisablePeerAccess, (int peer), of_device(peer))
+MEMPROF_DETAIL_CUDA_CALL(cudaRuntimeGetVersion, (int* version), version_of_runtime(version))
+MEMPROF_DETAIL_CUDA_CALL(cudaDriverGetVersion, (int* version), version_of_runtime(version))
+MEMPROF_DETAIL_CUDA_CALL(cudaProfilerStart, (), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaProfilerStop, (), nothing())
+
+// --- errors ---------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaGetLastError, (), last_result(true))
+MEMPROF_DETAIL_CUDA_CALL(cudaPeekAtLastError, (), last_result(false))
+MEMPROF_DETAIL_CUDA_FUNCTION(const char*, cudaGetErrorName, (int result)) { return text_of(result).name; }
+MEMPROF_DETAIL_CUDA_FUNCTION(const char*, cudaGetErrorString, (int result)) { return text_of(result).text; }
+
+// --- streams and events ---------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreate, (void** stream), make_stream(stream, 0, 0))
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreateWithFlags, (void** stream, unsigned flags), make_stream(stream, flags, 0))
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamCreateWithPriority, (void** stream, unsigned flags, int priority),
+                         make_stream(stream, flags, priority))
+MEMPROF_DETAIL_CUDA_CALL(cudaStreamDestroy, (void* stream), remove_stream(stream))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamSynchronize, (void* stream), synchronize_stream(stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamQuery, (void* stream), synchronize_stream(stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamWaitEvent, (void* stream, void* event, unsigned),
+                                   wait_for_event(stream, unnamed, event))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetFlags, (void* stream, unsigned* flags),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(flags, on.flags);
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetPriority, (void* stream, int* priority),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(priority, on.priority);
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetId, (void* stream, unsigned long long* number),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(number, static_cast<unsigned long long>(on.handle));
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamGetDevice, (void* stream, int* device),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream& on) {
+                                     return put(device, static_cast<int>(on.device));
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamIsCapturing, (void*, int* status), give(status, 0))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamAddCallback,
+                                   (void* stream, void (*callback)(void*, int, void*), void* user, unsigned),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
+                                     callback(stream, 0, user);
+                                     return runtime_result::done;
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchHostFunc, (void* stream, void (*function)(void*), void* user),
+                                   called_on(stream, unnamed, [&](simulated_runtime&, const simulated_stream&) {
+                                     function(user);
+                                     return runtime_result::done;
+                                   }))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventCreate, (void** event), make_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventCreateWithFlags, (void** event, unsigned), make_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventDestroy, (void* event), remove_event(event))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaEventRecord, (void* event, void* stream), record_event_on(event, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaEventRecordWithFlags, (void* event, void* stream, unsigned),
+                                   record_event_on(event, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventQuery, (void* event), of_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventSynchronize, (void* event), of_event(event))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventElapsedTime, (float* milliseconds, void* from, void* to), elapsed(milliseconds, from, to))
+MEMPROF_DETAIL_CUDA_CALL(cudaEventElapsedTime_v2, (float* milliseconds, void* from, void* to), elapsed(milliseconds, from, to))
+
+// --- kernels --------------------------------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchKernel,
+                                   (const void*, launch_shape grid, launch_shape block, void**, std::size_t, void* stream),
+                                   launch(grid, block, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchCooperativeKernel,
+                                   (const void*, launch_shape grid, launch_shape block, void**, std::size_t, void* stream),
+                                   launch(grid, block, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(__cudaLaunchKernel,
+                                   (void*, launch_shape grid, launch_shape block, void**, std::size_t, void* stream),
+                                   launch(grid, block, stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaLaunchKernelExC, (const launch_configuration* asked, const void*, void**),
+                                   asked == nullptr ? ended(runtime_result::invalid_value)
+                                                    : launch(asked->grid, asked->block, asked->stream, unnamed))
+MEMPROF_DETAIL_CUDA_CALL(cudaFuncGetAttributes, (function_attributes * found, const void*), describe_function(found))
+MEMPROF_DETAIL_CUDA_CALL(cudaFuncSetAttribute, (const void*, int, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaFuncSetCacheConfig, (const void*, int), nothing())
+MEMPROF_DETAIL_CUDA_CALL(cudaGetFuncBySymbol, (void** found, const void* function), give(found, function))
+MEMPROF_DETAIL_CUDA_CALL(cudaGetKernel, (void** found, const void* function), give(found, function))
+MEMPROF_DETAIL_CUDA_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessor,
+                         (int* blocks, const void*, int threads, std::size_t shared_bytes),
+                         active_blocks(blocks, threads, shared_bytes))
+MEMPROF_DETAIL_CUDA_CALL(cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags,
+                         (int* blocks, const void*, int threads, std::size_t shared_bytes, unsigned),
+                         active_blocks(blocks, threads, shared_bytes))
+
+// --- what nvcc puts into a program ----------------------------------------------------------------------------------------
+
+MEMPROF_DETAIL_CUDA_FUNCTION(unsigned, __cudaPushCallConfiguration,
+                             (launch_shape grid, launch_shape block, std::size_t shared_bytes, void* stream)) {
+  return push_launch({grid, block, shared_bytes, stream}) ? 0U : 1U;
+}
+MEMPROF_DETAIL_CUDA_CALL(__cudaPopCallConfiguration,
+                         (launch_shape * grid, launch_shape* block, std::size_t* shared_bytes, void* stream),
+                         pop_launch(grid, block, shared_bytes, stream))
+MEMPROF_DETAIL_CUDA_CALL(__cudaGetKernel, (void** found, const void* function), know_kernel(found, function))
+MEMPROF_DETAIL_CUDA_FUNCTION(void**, __cudaRegisterFatBinary, (void*)) {
+  static void* handle = nullptr;
+  return &handle;
+}
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterFatBinaryEnd, (void**)) {}
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaUnregisterFatBinary, (void**)) {}
+MEMPROF_DETAIL_CUDA_FUNCTION(char, __cudaInitModule, (void**)) { return 1; }
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterFunction,
+                             (void**, const char*, char*, const char*, int, void*, void*, void*, void*, int*)) {}
+MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
+                             (void**, char* host, char*, const char*, int, std::size_t bytes, int, int)) {
+  process_runtime().variables.add(host, bytes);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
+
+#undef MEMPROF_DETAIL_CUDA_FUNCTION
+#undef MEMPROF_DETAIL_CUDA_CALL
+#undef MEMPROF_DETAIL_CUDA_COPY
+#undef MEMPROF_DETAIL_CUDA_CALL_ON_STREAM
+
+#endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_35

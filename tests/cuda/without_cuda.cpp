@@ -1,11 +1,13 @@
-// A program with the backend for CUDA starts where there is no CUDA, and says so.
+// A program with the backends for CUDA starts where there is no CUDA, and says so.
 #include <stderr_of.hpp>
 
 #include <memprof/backend/cuda.hpp>
+#include <memprof/backend/cuda_no_dispatch.hpp>
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
 #include <string>
@@ -31,4 +33,12 @@ TEST_CASE("cuda: a program starts without CUDA, goes on, and says once that ther
   });
   CHECK(said ==
         "memprof: CUDA is not captured: there is no CUDA: libcuda.so.1, which NVIDIA's driver installs, cannot be loaded\n");
+}
+
+TEST_CASE("cuda without dispatch: a program in which nothing replaces CUDA's runtime gets an error that says how to") {
+  CHECK_THROWS_WITH(memprof::begin_capture<memprof::cuda_no_dispatch>(),
+                    Catch::Matchers::StartsWith("cuda_no_dispatch: the program has CUDA's own runtime") &&
+                        Catch::Matchers::ContainsSubstring("<memprof/backend/cuda_no_dispatch_runtime.hpp>"));
+  CHECK(memprof::dispatching());
+  auto capture = memprof::begin_capture();  // none was left
 }

@@ -1,0 +1,2 @@
+// What a program adds to run without a GPU.
+#include <memprof/backend/cuda_no_dispatch_runtime.hpp>
