@@ -25998,6 +25998,73 @@ class begun_calls {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
+// ---- <memprof/backend/cuda/pending_frees.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// A block that was freed on a stream which may not have come that far.
+struct pending_free {
+  std::uint64_t address;
+  std::uint64_t bytes;
+  std::uint64_t stream;  ///< of a thread's default stream, an address of the thread's own
+  std::uint32_t context;
+  space_id space;
+};
+
+/// Blocks freed on streams, by address, until something shows that the stream has passed the free: a synchronisation, or the
+/// driver giving the memory to another block. None overlap, so there are no more than the pools have room for.
+class pending_frees {
+ public:
+  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
+
+  /// Adds one that overlaps with none. False if the system has no memory.
+  [[nodiscard]] bool add(const pending_free& added) noexcept {
+    const std::size_t at = first_behind(added.address);
+    if (!rows_.push_back(added)) return false;
+    std::memmove(rows_.data() + at + 1, rows_.data() + at, (rows_.size() - 1 - at) * sizeof(pending_free));
+    rows_[at] = added;
+    return true;
+  }
+
+  /// Removes those that overlap with [address, address + bytes), and calls `ended` for each.
+  template <class Visitor>
+  void end_overlapping(std::uint64_t address, std::uint64_t bytes, Visitor&& ended) noexcept {
+    const std::size_t first = first_behind(address);
+    std::size_t last = first;
+    for (; last != rows_.size() && rows_[last].address < address + bytes; ++last) ended(rows_[last]);
+    if (last == first) return;
+    std::memmove(rows_.data() + first, rows_.data() + last, (rows_.size() - last) * sizeof(pending_free));
+    rows_.truncate(rows_.size() - (last - first));
+  }
+
+  /// Removes those for which `is_ended` holds, and calls `ended` for each. Costs a pass over all.
+  template <class Condition, class Visitor>
+  void end_where(Condition&& is_ended, Visitor&& ended) noexcept {
+    std::size_t kept = 0;
+    for (std::size_t index = 0; index < rows_.size(); ++index) {
+      if (is_ended(rows_[index])) {
+        ended(rows_[index]);
+      } else {
+        rows_[kept++] = rows_[index];
+      }
+    }
+    rows_.truncate(kept);
+  }
+
+ private:
+  /// Index of the first that ends behind `address`.
+  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
+    return partition_point(rows_.size(), [&](std::size_t index) { return rows_[index].address + rows_[index].bytes <= address; });
+  }
+
+  page_array<pending_free> rows_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
 // ---- <memprof/backend/cuda/divided_blocks.hpp>
 #include <cstdint>
 #include <iterator>
@@ -26159,106 +26226,13 @@ class divided_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-// ---- <memprof/backend/cuda/pending_frees.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// A block that was freed on a stream which may not have come that far.
-struct pending_free {
-  std::uint64_t address;
-  std::uint64_t bytes;
-  std::uint64_t stream;  ///< of a thread's default stream, an address of the thread's own
-  std::uint32_t context;
-  space_id space;
-};
-
-/// Blocks freed on streams, by address, until something shows that the stream has passed the free: a synchronisation, or the
-/// driver giving the memory to another block. None overlap, so there are no more than the pools have room for.
-class pending_frees {
- public:
-  [[nodiscard]] std::size_t size() const noexcept { return rows_.size(); }
-
-  /// Adds one that overlaps with none. False if the system has no memory.
-  [[nodiscard]] bool add(const pending_free& added) noexcept {
-    const std::size_t at = first_behind(added.address);
-    if (!rows_.push_back(added)) return false;
-    std::memmove(rows_.data() + at + 1, rows_.data() + at, (rows_.size() - 1 - at) * sizeof(pending_free));
-    rows_[at] = added;
-    return true;
-  }
-
-  /// Removes those that overlap with [address, address + bytes), and calls `ended` for each.
-  template <class Visitor>
-  void end_overlapping(std::uint64_t address, std::uint64_t bytes, Visitor&& ended) noexcept {
-    const std::size_t first = first_behind(address);
-    std::size_t last = first;
-    for (; last != rows_.size() && rows_[last].address < address + bytes; ++last) ended(rows_[last]);
-    if (last == first) return;
-    std::memmove(rows_.data() + first, rows_.data() + last, (rows_.size() - last) * sizeof(pending_free));
-    rows_.truncate(rows_.size() - (last - first));
-  }
-
-  /// Removes those for which `is_ended` holds, and calls `ended` for each. Costs a pass over all.
-  template <class Condition, class Visitor>
-  void end_where(Condition&& is_ended, Visitor&& ended) noexcept {
-    std::size_t kept = 0;
-    for (std::size_t index = 0; index < rows_.size(); ++index) {
-      if (is_ended(rows_[index])) {
-        ended(rows_[index]);
-      } else {
-        rows_[kept++] = rows_[index];
-      }
-    }
-    rows_.truncate(kept);
-  }
-
- private:
-  /// Index of the first that ends behind `address`.
-  [[nodiscard]] std::size_t first_behind(std::uint64_t address) const noexcept {
-    return partition_point(rows_.size(), [&](std::size_t index) { return rows_[index].address + rows_[index].bytes <= address; });
-  }
-
-  page_array<pending_free> rows_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
-// ---- <memprof/backend/live_bytes_listener.hpp>
-#include <atomic>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Hears by how much the live bytes of a device's space change: under the lock of whoever tells it, which is the order of the
-/// changes. Must be fast, and must not call CUDA.
-using live_bytes_listener = void (*)(space_id space, std::int64_t change) noexcept;
-
-/// Null: nobody listens.
-inline constinit std::atomic<live_bytes_listener> process_live_bytes_listener{nullptr};
-
-inline void tell_live_bytes(space_id space, std::int64_t change) noexcept {
-  // Acquire pairs with the release of the backend that sets it.
-  if (const live_bytes_listener listener = process_live_bytes_listener.load(std::memory_order_acquire); listener != nullptr)
-      [[unlikely]]
-    listener(space, change);
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/cuda/tracker.hpp>
-#include <algorithm>
+// ---- <memprof/backend/cuda/tracked.hpp>
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <optional>
-#include <string>
-#include <utility>
 
 /// @file
-/// What the calls of CUDA's driver mean as events. Knows nothing of CUPTI.
+/// What a `tracker` works with.
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
@@ -26296,6 +26270,43 @@ struct tracked {
   begun_calls begun;
   std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
 };
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/live_bytes_listener.hpp>
+#include <atomic>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Hears by how much the live bytes of a device's space change: under the lock of whoever tells it, which is the order of the
+/// changes. Must be fast, and must not call CUDA.
+using live_bytes_listener = void (*)(space_id space, std::int64_t change) noexcept;
+
+/// Null: nobody listens.
+inline constinit std::atomic<live_bytes_listener> process_live_bytes_listener{nullptr};
+
+inline void tell_live_bytes(space_id space, std::int64_t change) noexcept {
+  // Acquire pairs with the release of the backend that sets it.
+  if (const live_bytes_listener listener = process_live_bytes_listener.load(std::memory_order_acquire); listener != nullptr)
+      [[unlikely]]
+    listener(space, change);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/backend/cuda/tracker.hpp>
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+/// @file
+/// What the calls of CUDA's driver mean as events. Knows nothing of CUPTI.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 /// Turns allocations and frees into events. An allocation is recorded when its call has succeeded, a free before its call, since
 /// another thread may get the address before that returns; a free that fails is undone by allocating the block again.
@@ -30316,12 +30327,13 @@ inline bool inject() noexcept {
   if (&memprof_nvtx_extension_injection != nullptr) memprof_nvtx_extension_injection = initialize_extension;
   return true;
 }
-/// As soon as the program starts, since NVTX asks once.
+/// As soon as a program starts that has a capture with `Backend`, since NVTX asks once.
+template <class Backend>
 inline const bool has_nvtx = inject();
 
-/// Says, once, why ranges will be missing.
+/// Says, once, why ranges will be missing from a program that has NVTX.
 inline void warn_of_other_tool() noexcept {
-  if (is_initialized.load(std::memory_order_relaxed) || !has_nvtx) return;
+  if (is_initialized.load(std::memory_order_relaxed)) return;
   const bool is_in_environment = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
   if (!is_in_environment && memprof_nvtx_injection == initialize) return;
   static constinit std::atomic<bool> is_said{false};
@@ -30352,8 +30364,10 @@ class nvtx_backend {
  public:
   static constexpr std::string_view name = "nvtx";
 
-  void attach(event_sink&, const capture_options&) noexcept {
-    detail::nvtx::warn_of_other_tool();
+  /// A template, so that a program that only includes this header is left alone.
+  template <class Options>
+  void attach(event_sink&, const Options&) noexcept {
+    if (detail::nvtx::has_nvtx<nvtx_backend>) detail::nvtx::warn_of_other_tool();
     detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
   }
   void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }

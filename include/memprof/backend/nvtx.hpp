@@ -44,12 +44,13 @@ inline bool inject() noexcept {
   if (&memprof_nvtx_extension_injection != nullptr) memprof_nvtx_extension_injection = initialize_extension;
   return true;
 }
-/// As soon as the program starts, since NVTX asks once.
+/// As soon as a program starts that has a capture with `Backend`, since NVTX asks once.
+template <class Backend>
 inline const bool has_nvtx = inject();
 
-/// Says, once, why ranges will be missing.
+/// Says, once, why ranges will be missing from a program that has NVTX.
 inline void warn_of_other_tool() noexcept {
-  if (is_initialized.load(std::memory_order_relaxed) || !has_nvtx) return;
+  if (is_initialized.load(std::memory_order_relaxed)) return;
   const bool is_in_environment = std::getenv("NVTX_INJECTION64_PATH") != nullptr;
   if (!is_in_environment && memprof_nvtx_injection == initialize) return;
   static constinit std::atomic<bool> is_said{false};
@@ -80,8 +81,10 @@ class nvtx_backend {
  public:
   static constexpr std::string_view name = "nvtx";
 
-  void attach(event_sink&, const capture_options&) noexcept {
-    detail::nvtx::warn_of_other_tool();
+  /// A template, so that a program that only includes this header is left alone.
+  template <class Options>
+  void attach(event_sink&, const Options&) noexcept {
+    if (detail::nvtx::has_nvtx<nvtx_backend>) detail::nvtx::warn_of_other_tool();
     detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
   }
   void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }

@@ -2,9 +2,9 @@
 
 #include <memprof/backend/cuda/begun_calls.hpp>
 #include <memprof/backend/cuda/block_table.hpp>
-#include <memprof/backend/cuda/divided_blocks.hpp>
 #include <memprof/backend/cuda/pending_frees.hpp>
 #include <memprof/backend/cuda/places.hpp>
+#include <memprof/backend/cuda/tracked.hpp>
 #include <memprof/backend/live_bytes_listener.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/futex_lock.hpp>
@@ -15,10 +15,8 @@
 #include <memprof/record/stream_and_pool.hpp>
 #include <memprof/trace/annotation.hpp>
 #include <memprof/trace/event.hpp>
-#include <memprof/trace/open_operation.hpp>
 
 #include <algorithm>
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -29,41 +27,6 @@
 /// What the calls of CUDA's driver mean as events. Knows nothing of CUPTI.
 
 namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// How the program divides the next block that this thread gets from CUDA.
-struct parts_of_block {
-  const block_part* first = nullptr;
-  std::size_t count = 0;
-};
-inline constinit thread_local parts_of_block parts_of_next_block{};
-
-/// An operation around one event, of the library that allocates; 0: none.
-class [[nodiscard]] owning_operation {
- public:
-  explicit owning_operation(label library) noexcept : capture_(library == 0 ? 0 : event_sink{}.capture()) {
-    if (capture_ != 0 && event_sink{}.is_thread_recordable()) operation_ = event_sink{}.begin_operation(library, {});
-  }
-  owning_operation(const owning_operation&) = delete;
-  owning_operation& operator=(const owning_operation&) = delete;
-  ~owning_operation() {
-    if (operation_.number != 0) event_sink{}.end_operation(operation_, capture_);
-  }
-
- private:
-  std::uint32_t capture_;
-  open_operation operation_{};
-};
-
-/// What a `tracker` knows in a capture.
-struct tracked {
-  block_table blocks;
-  divided_blocks divided;
-  memory_table memory;
-  mapping_table mappings;
-  pending_frees pending;
-  begun_calls begun;
-  std::array<recorded_bytes, any_space + 1> recorded{};  ///< by space
-};
 
 /// Turns allocations and frees into events. An allocation is recorded when its call has succeeded, a free before its call, since
 /// another thread may get the address before that returns; a free that fails is undone by allocating the block again.
