@@ -72,9 +72,23 @@ def main():
         long, cut = folder / "long.memtrace", folder / "cut.memtrace"
         run(writer, long, 40_000, 3)
         cut.write_bytes(long.read_bytes()[: long.stat().st_size * 3 // 4])
-        for command in (["leaks", cut], ["compare", cut, after], ["what-if", cut, "--rank"], ["waterfall", cut, after]):
-            document = check(*command, expected=2)
-            assert any("cut.memtrace" in each for each in document["caveats"]), (command, document["caveats"])
+        known = check("show", cut, expected=2)["caveats"]
+        assert any("had not ended" in each for each in known) and any("cut.memtrace" in each for each in known), known
+        for command in (
+            ["leaks", cut],
+            ["compare", cut, after],
+            ["compare", after, cut],
+            ["what-if", cut, "--rank"],
+            ["what-if", cut, "--target", "1GiB"],
+            ["what-if", cut, "--category", "gradient"],
+            ["waterfall", cut, after],
+            ["check", cut, "--peak-at-most", "1TiB"],
+            ["merge", cut],
+        ):
+            caveats = check(*command, expected=2)["caveats"]
+            assert all(any(each in own for own in caveats) for each in known), (command, caveats, known)
+            text = run(memprof, *command, expected=2)
+            assert "had not ended" in text, (command, text)
         summary = check("show", before)
         space = summary["spaces"][0]["space"]
         short = check("leaks", before)

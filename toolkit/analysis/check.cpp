@@ -84,13 +84,11 @@ class run_checker {
   [[nodiscard]] bool counts(std::string_view space) const { return request_.space.empty() || request_.space == space; }
 
   void add_caveats() {
-    std::set<std::string> said;
+    std::vector<const space_profile*> spaces;
     for (const space_profile& space : source_.spaces) {
-      if (!counts(space.name)) continue;
-      for (std::string& remark : remarks_on(source_, space)) {
-        if (said.insert(remark).second) report_.caveats.push_back(std::move(remark));
-      }
+      if (counts(space.name)) spaces.push_back(&space);
     }
+    report_.caveats = remarks_on(source_, spaces);
   }
 
   // --- names ------------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 
 #include <algorithm>
@@ -221,11 +222,7 @@ void add_accuracy(marked_text& line, const comparison& of) {
     line.add("the runs' modes differ", emphasis::caution);
     line.add(": before ").add(to_string(of.before.mode)).add(", after ").add(to_string(of.after.mode)).end_line();
   }
-  for (const compared_run* const run : {&of.before, &of.after}) {
-    if (run->exact) continue;
-    line.add(title_of(*run)).add(" is not exact", emphasis::caution);
-    line.add(": ").add("memprof show").add(" names the reason").end_line();
-  }
+  add_remarks(line, titled_remarks({of.before.title, of.after.title}, {of.before.remarks, of.after.remarks}));
 }
 
 void add_cells(marked_text& rows, std::int64_t before, std::int64_t after, owner_change what) {

@@ -5,6 +5,7 @@
 #include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/event.hpp>
@@ -203,6 +204,7 @@ leak_report leak_fold::report(const replay_state& at, const profile& of) {
   found.segment = segment_;
   found.steps = steps_;
   found.exact = of.exact;
+  found.remarks = remarks_on(of);
   for (const named_segments& each : of.segments_by_name) {
     if (each.name == segment_ && !segment_.empty()) found.missing_steps = std::max<std::int64_t>(0, each.count - steps_);
   }

@@ -69,6 +69,7 @@ struct leak_report {
     bool is_made_up_for = false;
   };
   std::vector<space_row> spaces;
+  std::vector<std::string> remarks;  ///< caveats about the recording, as `remarks_on`
 
   /// Whether there were enough steps for a verdict.
   [[nodiscard]] bool is_long_enough() const noexcept { return steps >= growth_series::least_steps; }

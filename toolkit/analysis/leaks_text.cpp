@@ -118,8 +118,8 @@ void add_missing_steps(marked_text& line, const leak_report& of) {
 }
 
 void add_leak_accuracy(marked_text& line, const leak_report& of) {
-  if (of.exact) return;
-  line.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
+  if (!of.exact) line.add("not exact", emphasis::caution).add(": lost frees look like leaks").end_line();
+  add_remarks(line, of.remarks);
 }
 
 void add_steps(marked_text& line, const leak_report& of) {

@@ -81,7 +81,8 @@ struct what_if_price {
 
 struct what_if_result {
   std::string space;
-  bool exact = false;  ///< whether the run was; without, lost frees look like blocks that stay
+  bool exact = false;                ///< whether the run was; without, lost frees look like blocks that stay
+  std::vector<std::string> remarks;  ///< of the run, and of the other one that says what scales
   what_if_peak before;
   what_if_peak after;
   std::int64_t changed_blocks = 0;    ///< of the whole run: gone, of another size, or live for another time

@@ -102,7 +102,7 @@ memprof::check_request request_of(const check_settings& settings) {
 }
 
 /// A file of `--write-baseline`, or any recording.
-memprof::run_baseline read_baseline(const std::string& path, int& status) {
+memprof::run_baseline read_baseline(const std::string& path, std::vector<std::string>& complaints) {
   const memprof::detail::file_handle file = open_recording(path);
   std::array<char, 1024> begin{};
   const std::size_t got = std::fread(begin.data(), 1, begin.size(), file.get());
@@ -114,7 +114,7 @@ memprof::run_baseline read_baseline(const std::string& path, int& status) {
   require_something(read.profile, path);
   if (!read.complaint.empty()) {
     print_error("check", read.complaint);
-    status = bad_input;
+    complaints.push_back(read.complaint);
   }
   return memprof::baseline_of(read.profile);
 }
@@ -125,7 +125,7 @@ struct checked_file {
   recording read;
 };
 
-checked_file read_checked(const std::string& path, int& status) {
+checked_file read_checked(const std::string& path, std::vector<std::string>& complaints) {
   checked_file made{open_recording(path), {}};
   made.read = read_recording(made.file.get(), path);
   memprof::profile& profile = made.read.profile;
@@ -134,7 +134,7 @@ checked_file read_checked(const std::string& path, int& status) {
   if (profile.provenance.file.empty()) profile.provenance.file = path;
   if (!made.read.complaint.empty()) {
     print_error("check", made.read.complaint);
-    status = bad_input;
+    complaints.push_back(made.read.complaint);
   }
   return made;
 }
@@ -146,9 +146,9 @@ int write_baseline(const check_arguments& arguments) {
   if (has_limits || has_others) memprof::detail::raise("--write-baseline checks nothing: give it alone");
   keep_input(arguments.file, arguments.written_baseline);
   keep_other_file(arguments.written_baseline, baseline_kind);
-  int status = success;
-  const checked_file checked = read_checked(arguments.file, status);
-  if (status != success) return status;
+  std::vector<std::string> complaints;
+  const checked_file checked = read_checked(arguments.file, complaints);
+  if (!complaints.empty()) return bad_input;
   const memprof::run_baseline made = reduced(memprof::baseline_of(checked.read.profile));
   memprof::detail::replace_whole_file(arguments.written_baseline, memprof::detail::dump(to_json(made)) + '\n');
   if (!made.exact) print_error("check", "'" + arguments.file + "' is not exact, and neither is the baseline");
@@ -185,22 +185,23 @@ int run_check(const check_arguments& arguments) {
   if (!arguments.json.empty()) keep_other_file(arguments.json, check_kind);
   if (!arguments.junit.empty()) keep_other_file(arguments.junit, junit_kind);
 
-  int status = success;
+  std::vector<std::string> complaints;
   memprof::run_baseline baseline;
   if (!settings.baseline.empty()) {
-    baseline = read_baseline(settings.baseline, status);
+    baseline = read_baseline(settings.baseline, complaints);
     request.baseline = &baseline;
     request.baseline_file = settings.baseline;
   }
-  const checked_file checked = read_checked(arguments.file, status);
+  const checked_file checked = read_checked(arguments.file, complaints);
   std::optional<memprof::leak_report> leaks;
   if (request.growth && checked.read.is_trace)
     leaks = memprof::find_leaks(memprof::trace_file{checked.file.get(), arguments.file}, checked.read.profile);
-  const memprof::check_report report = check_run(checked.read.profile, request, leaks ? &*leaks : nullptr);
+  memprof::check_report report = check_run(checked.read.profile, request, leaks ? &*leaks : nullptr);
+  report.caveats.insert(report.caveats.end(), complaints.begin(), complaints.end());
   print_report(arguments, report);
   if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(to_json(report)) + '\n');
   if (!arguments.junit.empty()) memprof::detail::replace_whole_file(arguments.junit, to_junit(report));
-  if (status != success) return status;
+  if (!complaints.empty()) return bad_input;
   return report.has_passed() ? success : failed;
 }
 

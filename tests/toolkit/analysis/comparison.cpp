@@ -201,6 +201,20 @@ TEST_CASE("comparison: a real run and one without dispatch are told apart") {
   CHECK_THAT(to_text(compare_runs({run.run("before")}, {run.run("after")})), !ContainsSubstring("modes"));
 }
 
+TEST_CASE("comparison: caveats of both recordings are said, in the text and in the JSON") {
+  recorded before = record([] { const buffer kept = allocated_in("forward", 1'000); });
+  recorded after = record([] { const buffer kept = allocated_in("forward", 2'000); });
+  before.profile.provenance.remarks = {"sizes are multiples of 512 bytes"};
+  after.profile.provenance.remarks = {"sizes are multiples of 512 bytes"};
+  after.profile.exact = false;
+  const comparison of = compared(before, after);
+  const std::string inexact =
+      "after: the profile is not exact: events were lost or memory spaces merged, so the bytes may be too small";
+  CHECK_THAT(to_text(of, {.columns = 200}), ContainsSubstring("Accuracy  sizes are multiples of 512 bytes\n") &&
+                                                ContainsSubstring(inexact + "\n"));
+  CHECK(to_json(of)["caveats"] == std::vector<std::string>{"sizes are multiples of 512 bytes", inexact});
+}
+
 TEST_CASE("comparison: other memory spaces whose peaks differ are named") {
   const auto program = [](std::size_t on_device) {
     return record([&] {

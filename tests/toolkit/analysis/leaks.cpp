@@ -5,6 +5,7 @@
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/toolkit/analysis/leaks_json.hpp>
 #include <memprof/toolkit/analysis/leaks_text.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/trace.hpp>
 
@@ -408,6 +409,24 @@ TEST_CASE("leaks: a run that is not exact says so") {
   found.exact = false;
   CHECK_THAT(to_text(found, 1), ContainsSubstring("Accuracy  not exact: lost frees look like leaks"));
   CHECK(to_json(found)["exact"] == false);
+  found.remarks = {"12 bytes were not recorded"};
+  CHECK_THAT(to_text(found, 1), ContainsSubstring("Accuracy  not exact") && ContainsSubstring("12 bytes were not recorded\n"));
+  CHECK(to_json(found)["caveats"][1] == "12 bytes were not recorded");
+}
+
+TEST_CASE("leaks: caveats of the recording are the answer's, of every memory space and each once") {
+  memprof::trace events;
+  auto capture = memprof::begin_capture({.trace = &events});
+  const buffer kept = allocated_in("leak", 64);
+  capture.end();
+  memprof::profile of = capture.profile();
+  of.spaces.push_back(of.spaces.front());
+  of.spaces.back().name = "dram";
+  of.spaces.back().capacity_is_per_core = true;
+  of.spaces.back().capacity = 1024;
+  of.provenance.remarks = {"12 bytes were not recorded"};
+  CHECK(find_leaks(events, of).remarks == remarks_on(of));
+  CHECK(std::count(remarks_on(of).begin(), remarks_on(of).end(), "12 bytes were not recorded") == 1);
 }
 
 TEST_CASE("leaks: where what grows is made up for, the space does not grow, and nothing is foretold") {

@@ -609,6 +609,23 @@ TEST_CASE("what if: an answer from a run that is not exact says so") {
   CHECK_THAT(to_text(find_target(of.history, 1'000)), ContainsSubstring("Accuracy  not exact"));
 }
 
+TEST_CASE("what if: caveats of the recording are the answer's, and so are those of a run with another batch") {
+  recorded of = record([] { const buffer kept = allocated_in("forward", 1'000); });
+  of.history.remarks = {"12 bytes were not recorded"};
+  for (const std::string& text : {to_text(what_if(of.history, {.without = {"forward"}})), to_text(rank_owners(of.history)),
+                                  to_text(find_target(of.history, 1'000))})
+    CHECK_THAT(text, ContainsSubstring("12 bytes were not recorded\n"));
+  CHECK(to_json(rank_owners(of.history))["caveats"].back() == "12 bytes were not recorded");
+  CHECK(to_json(find_target(of.history, 1'000))["caveats"].back() == "12 bytes were not recorded");
+
+  recorded other = record([] { const buffer kept = allocated_in("forward", 2'000); });
+  other.history.remarks = {"12 bytes were not recorded", "its clock stood still"};
+  what_if_change change;
+  change.batch = what_if_change::batching{.factor = 3, .batch_size = 0, .other = &other.history};
+  CHECK(what_if(of.history, change).remarks ==
+        std::vector<std::string>{"12 bytes were not recorded", "the other run: its clock stood still"});
+}
+
 TEST_CASE("what if: the JSON has what its schema describes") {
   const nlohmann::json schema = read_schema("what_if.schema.json");
   const nlohmann::ordered_json document = to_json(what_if(train(2).history, {.recompute = {"forward/layer"}}));
