@@ -44,6 +44,61 @@ def xla_profile(path):
     return path
 
 
+def check_refusals(memprof, folder, before):
+    """What cannot be compared ends with status 2 and says what is possible; other devices can be, if a space is named."""
+    run(memprof, "profile", before, "-o", folder / "first.json")
+    first = json.loads((folder / "first.json").read_text())
+    space = max(first["spaces"], key=lambda each: each["cumulative_peak"])["name"]
+
+    def changed(name, change):
+        profile = json.loads(json.dumps(first))
+        change(profile)
+        (folder / name).write_text(json.dumps(profile))
+        return folder / name
+
+    def on_device(profile, device):
+        profile["device"] = device
+
+    def rename(profile, names):
+        for each in profile["spaces"]:
+            each["name"] = names.get(each["name"], each["name"])
+
+    def refused(*command):
+        done = subprocess.run([memprof, *map(str, command)], capture_output=True, text=True)
+        assert done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1, (command, done)
+        return done.stderr
+
+    one = changed("one.json", lambda profile: on_device(profile, "gpu-24gb"))
+    two = changed("two.json", lambda profile: on_device(profile, "gpu-80gb"))
+    for command in (["compare", one, two], ["check", two, "--compare", one]):
+        message = refused(*command)
+        assert "'gpu-24gb'" in message and "'gpu-80gb'" in message and "--space NAME" in message, message
+        run(memprof, *command, "--space", space)
+    assert "the runs' devices differ: before gpu-24gb, after gpu-80gb" in run(memprof, "compare", one, two, "--space", space)
+
+    fewer = changed("fewer.json", lambda profile: rename(profile, {space: "other"}))
+    message = refused("compare", before, fewer)
+    others = [each["name"] for each in first["spaces"] if each["name"] != space]
+    assert f"no memory space '{space}'" in message and "both have another: --space " in message, message
+    run(memprof, "compare", before, fewer, "--space", others[0])
+    assert f"it has '{others[0]}'" in refused("compare", before, fewer, "--space", space) or len(others) > 1
+    none = changed("none.json", lambda profile: rename(profile, {each["name"]: each["name"] + "2" for each in first["spaces"]}))
+    assert "no memory space in common" in refused("compare", before, none)
+
+    def of_another_program(profile):
+        for each in profile["operations"]:
+            each["name"] += "2"
+            each["path"] = "/".join(part + "2" for part in each["path"].split("/"))
+        for each in profile["segments"] + profile["segments_by_name"]:
+            each["name"] += " 2"
+
+    stranger = changed("stranger.json", of_another_program)
+    for command in (["compare", before, stranger], ["check", stranger, "--compare", before]):
+        message = refused(*command)
+        assert "different programs" in message, message
+    assert "memprof waterfall" in refused("compare", before, stranger)
+
+
 def main():
     memprof, writer = sys.argv[1:]
     try:
@@ -98,6 +153,7 @@ def main():
         for key, count in short["left_out"].items():
             assert short[key] == whole[key][: len(short[key])] and len(short[key]) + count == len(whole[key]), key
         assert check("compare", before, after)["change_bytes"] != 0
+        check_refusals(memprof, folder, before)
         ranking = check("what-if", before, "--rank")
         first = ranking["ranking"][0]["owner"]
         assert f" without {first}: " in ranking["verdict"], ranking["verdict"]

@@ -15,7 +15,6 @@
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
-#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <algorithm>
@@ -338,12 +337,9 @@ class run_checker {
       raise("run and baseline cannot be compared: " + run_name(source_) + " has " + spaces_of(run_) + ", and " + named + " has " +
             (baseline.spaces.empty() ? "no memory space" : spaces_of(baseline)));
     }
-    const std::set<std::string> own = names_in(run_);
-    const std::set<std::string> others = names_in(baseline);
-    const auto is_shared = [&](const std::string& name) { return others.contains(name); };
-    if (!own.empty() && !others.empty() && std::none_of(own.begin(), own.end(), is_shared)) {
+    if (seem_different_programs(run_, baseline)) {
       raise("run and baseline seem to be of different programs: " + run_name(source_) + " and " + named +
-            " have no segment and no operation in common; --write-baseline makes a new one");
+            " have no segment and hardly an operation in common; --write-baseline makes a new one");
     }
     if (!baseline.exact) report_.caveats.push_back(named + " is not exact: its bytes may be too small");
     if (baseline.mode != source_.mode) {
@@ -351,8 +347,11 @@ class run_checker {
                                 std::string{to_string(baseline.mode)});
     }
     if (baseline.device != source_.device && !baseline.device.empty() && !source_.device.empty()) {
-      report_.caveats.push_back("the run's device is " + quoted_for_check(source_.device) + ", that of " + named + " " +
-                                quoted_for_check(baseline.device));
+      const std::string devices =
+          "the run's device is " + quoted_for_check(source_.device) + ", that of " + named + " " + quoted_for_check(baseline.device);
+      if (request_.space.empty())
+        raise(devices + "; --space NAME compares one memory space of both, and --write-baseline makes a new one");
+      report_.caveats.push_back(devices);
     }
     for (const baseline_space& space : baseline.spaces) {
       if (counts(space.space) && run_.find_space(space.space) == nullptr)
@@ -362,20 +361,6 @@ class run_checker {
     for (const check_subject subject : request_.each) {
       if (done.insert(subject).second) add_comparison(baseline, subject);
     }
-  }
-
-  /// Of the segments and the operations; layers by their family.
-  static std::set<std::string> names_in(const run_baseline& of) {
-    std::set<std::string> names;
-    for (const baseline_space& space : of.spaces) {
-      for (const baseline_segment& segment : space.segments) {
-        if (segment.segment != end_segment_name) names.insert("segment " + segment.segment);
-      }
-      for (const baseline_operation& operation : space.operations) {
-        if (!operation.operation.empty()) names.insert(with_folded_layers(operation.operation));
-      }
-    }
-    return names;
   }
 
   [[nodiscard]] std::string baseline_name() const {

@@ -32,6 +32,7 @@ compared_run run_without_moment(std::string title, const profile& source, const 
   run.title = std::move(title);
   run.file = source.provenance.file;
   run.space = space.name;
+  run.device = source.device;
   run.mode = source.mode;
   run.exact = source.exact;
   run.remarks = remarks_on(source, space);

@@ -52,6 +52,7 @@ struct compared_run {
   std::string title;
   std::string file;  ///< empty: not read from one
   std::string space;
+  std::string device;  ///< as in `profile`
   run_mode mode = run_mode::normal;
   bool exact = false;
   compared_moment moment = compared_moment::peak;

@@ -64,6 +64,10 @@ struct comparison {
   [[nodiscard]] bool is_same_moment() const {
     return before.space == after.space && before.segment == after.segment && before.operation == after.operation;
   }
+  /// Whether the recordings name different devices.
+  [[nodiscard]] bool are_devices_different() const {
+    return before.device != after.device && !before.device.empty() && !after.device.empty();
+  }
   /// Whether nothing differs: every operation held the same bytes in as many blocks, and all other spaces have the same peaks.
   [[nodiscard]] bool is_equal() const;
   /// Whether every run of one side has more than every run of the other. Only with several runs on a side is it more than chance.

@@ -222,6 +222,10 @@ void add_accuracy(marked_text& line, const comparison& of) {
     line.add("the runs' modes differ", emphasis::caution);
     line.add(": before ").add(to_string(of.before.mode)).add(", after ").add(to_string(of.after.mode)).end_line();
   }
+  if (of.are_devices_different()) {
+    line.add("the runs' devices differ", emphasis::caution);
+    line.add(": before ").add_name(of.before.device).add(", after ").add_name(of.after.device).end_line();
+  }
   add_remarks(line, titled_remarks({of.before.title, of.after.title}, {of.before.remarks, of.after.remarks}));
 }
 
