@@ -139,6 +139,7 @@ def main():
             ["waterfall", cut, after],
             ["check", cut, "--peak-at-most", "1TiB"],
             ["merge", cut],
+            ["analyze", cut],
         ):
             caveats = check(*command, expected=2)["caveats"]
             assert all(any(each in own for own in caveats) for each in known), (command, caveats, known)
@@ -162,6 +163,12 @@ def main():
         failed = check("check", before, "--limit", f"space:{space}=1", expected=1)
         assert not failed["passed"]
         check("merge", before)  # both are of rank 3
+        analysis = check("analyze", before)
+        assert [each["file"] for each in analysis["summaries"]] == [str(before)] and "peak " in analysis["verdict"], analysis
+        assert json.loads(run(memprof, "analyze", "--json", before))["verdict"] == analysis["verdict"]
+        tables = run(memprof, "analyze", before, "--json", folder / "analysis.json")
+        whole = json.loads((folder / "analysis.json").read_text())
+        assert "Analysis complete" in tables and whole["verdict"] == analysis["verdict"], tables
         check("waterfall", before, after)
         check("fit", "--config", "gpt2-124m", "--device", "gpu-24gb", "--seq-len", 64)
 

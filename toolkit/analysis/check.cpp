@@ -266,11 +266,12 @@ class run_checker {
            (steps == 1 ? "is " : "are ") + grouped(steps);
   }
 
-  static void add_growing_owner(check_condition& to, const std::string& operation, double per_step, std::int64_t since_step) {
+  static void add_growing_owner(check_condition& to, const std::string& operation, std::int64_t operations, double per_step,
+                                std::int64_t since_step) {
     if (to.owners.empty()) to.since_step = std::max<std::int64_t>(0, since_step);
     if (to.owners.size() == most_owners_of_condition) return;
     const std::int64_t bytes = whole_bytes_per_step(per_step);
-    to.owners.push_back({operation, 1, bytes, bytes, per_step});
+    to.owners.push_back({operation, operations, bytes, bytes, per_step});
   }
 
   /// The owners grow and the space does not.
@@ -286,7 +287,8 @@ class run_checker {
 
   void take_growth_of_trace(check_condition& made, const leak_report& leaks) {
     for (const growing_owner& owner : leaks.growing) {
-      if (owner.space == made.space) add_growing_owner(made, owner.operation, owner.trend.per_step, owner.trend.since_step);
+      if (owner.space == made.space)
+        add_growing_owner(made, owner.operation, owner.operations, owner.trend.per_step, owner.trend.since_step);
     }
     for (const leak_report::space_row& space : leaks.spaces) {
       if (space.name != made.space) continue;
@@ -308,7 +310,7 @@ class run_checker {
   void take_growth_of_profile(check_condition& made, const space_profile& space) {
     const vector<segments_of_name> names = segments_by_name(source_, space);
     const segments_of_name* const name = end_of_step(names);
-    for (const owner_growth& owner : space.growing) add_growing_owner(made, owner.owner, owner.per_step, owner.since_step);
+    for (const owner_growth& owner : space.growing) add_growing_owner(made, owner.owner, 1, owner.per_step, owner.since_step);
     made.per_step = growth_of_owners(space);
     if (!space.growing.empty()) {
       if (name != nullptr && stays_or_falls(is_constant(*name), name->growth)) forgive(made);
@@ -347,8 +349,8 @@ class run_checker {
                                 std::string{to_string(baseline.mode)});
     }
     if (baseline.device != source_.device && !baseline.device.empty() && !source_.device.empty()) {
-      const std::string devices =
-          "the run's device is " + quoted_for_check(source_.device) + ", that of " + named + " " + quoted_for_check(baseline.device);
+      const std::string devices = "the run's device is " + quoted_for_check(source_.device) + ", that of " + named + " " +
+                                  quoted_for_check(baseline.device);
       if (request_.space.empty())
         raise(devices + "; --space NAME compares one memory space of both, and --write-baseline makes a new one");
       report_.caveats.push_back(devices);

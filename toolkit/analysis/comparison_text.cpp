@@ -199,11 +199,10 @@ void add_other_spaces(marked_text& line, const comparison& of) {
 
 /// Reserved bytes, divided into the peak of the blocks and what is reserved above it.
 void add_reserved(marked_text& line, const comparison& of) {
-  if (of.before.reserved == 0 && of.after.reserved == 0) return;
-  const std::int64_t change = of.after.reserved - of.before.reserved;
-  const std::int64_t of_blocks = of.after.peak - of.before.peak;
-  line.add_bytes(of.before.reserved).add(" before, ").add_bytes(of.after.reserved).add(" after: ").add_change(change);
-  line.add(", of which peak ").add_change(of_blocks).add(", reserved above the peak ").add_change(change - of_blocks).end_line();
+  if (!of.has_reserved()) return;
+  line.add_bytes(of.before.reserved).add(" before, ").add_bytes(of.after.reserved).add(" after: ");
+  line.add_change(of.reserved_change()).add(", of which peak ").add_change(of.reserved_change_of_peak());
+  line.add(", reserved above the peak ").add_change(of.reserved_change_above_peak()).end_line();
 }
 
 /// By how much the processes differ, if both were looked at and the difference is notable.

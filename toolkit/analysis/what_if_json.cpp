@@ -41,6 +41,8 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
           {"fetched_bytes", price.fetched_bytes},
           {"offloaded_peak_bytes", price.offloaded_peak},
           {"unreturned_blocks", price.unreturned_blocks},
+          {"unmoved_blocks", price.unmoved_blocks},
+          {"unmoved_bytes", price.unmoved_bytes},
           {"untyped_bytes", price.untyped_bytes},
           {"batch_size", price.batch_size},
           {"batch_ratio", price.batch_ratio},

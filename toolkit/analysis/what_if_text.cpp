@@ -89,6 +89,11 @@ void add_known(marked_text& line, const what_if_result& of) {
              emphasis::caution);
     line.end_line();
   }
+  if (price.unmoved_blocks != 0) {
+    line.add_bytes(price.unmoved_bytes).add(" in ").add_count(price.unmoved_blocks, "block", "blocks");
+    line.add(" of the offloaded owners ").add(price.unmoved_blocks == 1 ? "stays" : "stay");
+    line.add(": never freed and without a category, as the workspace of a library is").end_line();
+  }
   if (price.unused_bytes != 0) {
     line.add_bytes(price.unused_bytes, emphasis::caution)
         .add(" of the old peak have no recorded use, and stay as long as they did")

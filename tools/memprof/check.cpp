@@ -55,6 +55,7 @@ struct check_arguments {
   std::string junit;
   std::string json;
   std::string annotations;
+  std::string annotations_file;
   std::size_t width = 0;  ///< 0: not given
   bool as_json = false;
   bool as_markdown = false;
@@ -66,6 +67,11 @@ constexpr file_kind baseline_kind{"a baseline",
 constexpr file_kind check_kind{"the outcome of a check",
                                [](std::string_view begin) { return begin.find(memprof::check_json_format) != begin.npos; }};
 constexpr file_kind junit_kind{"a JUnit report", [](std::string_view begin) { return begin.find("<testsuite") != begin.npos; }};
+
+constexpr file_kind annotations_kind{"annotations of a check", [](std::string_view begin) {
+                                       return begin.starts_with("::error ") || begin.starts_with("[]") ||
+                                              begin.find("\"check_name\"") != begin.npos;
+                                     }};
 
 check_settings settings_of(const check_arguments& arguments) {
   check_settings options;
@@ -142,7 +148,8 @@ checked_file read_checked(const std::string& path, std::vector<std::string>& com
 int write_baseline(const check_arguments& arguments) {
   const bool has_limits = !arguments.peak.empty() || !arguments.growth.empty() || !arguments.limits.empty();
   const bool has_others = !arguments.baseline.empty() || !arguments.config.empty() || !arguments.junit.empty() ||
-                          !arguments.json.empty() || !arguments.annotations.empty() || arguments.as_json || arguments.as_markdown;
+                          !arguments.json.empty() || !arguments.annotations.empty() || !arguments.annotations_file.empty() ||
+                          arguments.as_json || arguments.as_markdown;
   if (has_limits || has_others) memprof::detail::raise("--write-baseline checks nothing: give it alone");
   keep_input(arguments.file, arguments.written_baseline);
   keep_other_file(arguments.written_baseline, baseline_kind);
@@ -154,6 +161,16 @@ int write_baseline(const check_arguments& arguments) {
   if (!made.exact) print_error("check", "'" + arguments.file + "' is not exact, and neither is the baseline");
   say_written(arguments.written_baseline);
   return success;
+}
+
+void show_annotations(const check_arguments& arguments, const memprof::check_report& report) {
+  const std::string text = arguments.annotations == "gitlab" ? memprof::detail::dump(to_gitlab_code_quality(report)) + '\n'
+                                                             : memprof::to_github_annotations(report);
+  if (!arguments.annotations_file.empty()) {
+    memprof::detail::replace_whole_file(arguments.annotations_file, text);
+  } else {
+    print(text, stderr);  // GitHub reads commands from both streams; the other may go into a file
+  }
 }
 
 void print_report(const check_arguments& arguments, const memprof::check_report& report) {
@@ -168,22 +185,24 @@ void print_report(const check_arguments& arguments, const memprof::check_report&
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the outcome: " + memprof::detail::reason_in_errno());
-  // GitHub reads commands from both streams; the other may go into a file.
-  if (!arguments.annotations.empty()) print(memprof::to_github_annotations(report), stderr);
+  if (!arguments.annotations.empty()) show_annotations(arguments, report);
 }
 
 int run_check(const check_arguments& arguments) {
   if (!arguments.written_baseline.empty()) return write_baseline(arguments);
   const check_settings settings = settings_of(arguments);
   memprof::check_request request = request_of(settings);
-  for (const std::string& output : {arguments.json, arguments.junit}) {
+  for (const std::string& output : {arguments.json, arguments.junit, arguments.annotations_file}) {
     if (output.empty()) continue;
     keep_input(arguments.file, output);
     if (!settings.baseline.empty()) keep_input(settings.baseline, output);
   }
   keep_apart(arguments.json, arguments.junit);
+  keep_apart(arguments.json, arguments.annotations_file);
+  keep_apart(arguments.junit, arguments.annotations_file);
   if (!arguments.json.empty()) keep_other_file(arguments.json, check_kind);
   if (!arguments.junit.empty()) keep_other_file(arguments.junit, junit_kind);
+  if (!arguments.annotations_file.empty()) keep_other_file(arguments.annotations_file, annotations_kind);
 
   std::vector<std::string> complaints;
   memprof::run_baseline baseline;
@@ -266,9 +285,15 @@ void add_check(CLI::App& program, int& status) {
                   "check nothing, but write the run's numbers to this file, to commit it")
       ->type_name("FILE");
   command.add_option("--junit", arguments->junit, "also write a JUnit report to this file")->type_name("FILE");
-  command.add_option("--annotations", arguments->annotations, "also print what a forge shows beside a diff, to stderr")
-      ->type_name("FORGE")
-      ->check(one_of("forge", {"github"}));
+  CLI::Option* const annotations =
+      command.add_option("--annotations", arguments->annotations, "also print what a forge shows beside a diff, to stderr")
+          ->type_name("FORGE")
+          ->check(one_of("forge", {"github", "gitlab"}));
+  command
+      .add_option("--annotations-out", arguments->annotations_file,
+                  "write them to this file instead, such as gl-code-quality-report.json")
+      ->type_name("FILE")
+      ->needs(annotations);
   CLI::Option* const markdown =
       command.add_flag("--markdown", arguments->as_markdown, "print the outcome as Markdown, for a summary");
   command.add_flag("--all", arguments->shows_all, "list every condition");

@@ -588,6 +588,31 @@ TEST_CASE("check: annotations of GitHub escape as its toolkit does, and name the
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
 }
 
+TEST_CASE("check: GitLab gets an issue for each condition that failed, with a place and a fingerprint of its own") {
+  check_report report = written("a\n\"b");
+  report.baseline_file = "./ci/baseline.json";
+  const nlohmann::ordered_json issues = to_gitlab_code_quality(report);
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0]["description"] == "memprof: " + condition_text(report.conditions[0]));
+  CHECK(issues[0]["check_name"] == "memprof-limit");
+  CHECK(issues[0]["severity"] == "major");
+  CHECK(issues[0]["location"] == nlohmann::json{{"path", "ci/baseline.json"}, {"lines", {{"begin", 1}}}});
+  CHECK(issues[0]["fingerprint"].get<std::string>().size() == 16);
+
+  report.conditions.push_back(report.conditions[0]);
+  report.conditions.back().file = "ci/memprof.toml";
+  report.conditions.back().line = 7;
+  report.conditions.push_back(report.conditions[0]);
+  report.conditions.back().bytes = 1;
+  const nlohmann::ordered_json two = to_gitlab_code_quality(report);
+  REQUIRE(two.size() == 2);
+  CHECK(two[0]["fingerprint"] == issues[0]["fingerprint"]);
+  CHECK(two[1]["fingerprint"] != issues[0]["fingerprint"]);
+  CHECK(two[1]["location"] == nlohmann::json{{"path", "ci/memprof.toml"}, {"lines", {{"begin", 7}}}});
+  report.conditions.erase(report.conditions.begin(), report.conditions.begin() + 2);
+  CHECK(to_gitlab_code_quality(report) == nlohmann::json::array());
+}
+
 TEST_CASE("check: JUnit XML stays well-formed whatever names there are") {
   const std::string hostile = std::string{"a<b>&\"'\x01"} + "\xFF" + "\xEF\xBF\xBF" + "]]>";
   const std::string text = to_junit(written(hostile));

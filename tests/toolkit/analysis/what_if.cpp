@@ -318,6 +318,31 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
                     ContainsSubstring("they differ in the number of blocks that step allocates"));
 }
 
+TEST_CASE("what if: a number that lies in another operation in the other run keeps its size and needs no partner") {
+  const auto run_with = [](std::size_t batch) {
+    return record([&] {
+      const buffer input = allocated_in("step", batch * 1'000);
+      const buffer number = allocated_in(batch > 4 ? "step/fill" : "step", 4);
+      const buffer loss = allocated_in("loss", batch * 8);  // of one sample: as small as a number
+      const buffer counter = allocated_in("count", 8);
+    });
+  };
+  const recorded two = run_with(2);
+  const recorded eight = run_with(8);
+  const auto batch = [](double factor, const recorded& other) {
+    return what_if_change{.batch = what_if_change::batching{.factor = factor, .batch_size = 0, .other = &other.history}};
+  };
+  CHECK(what_if(two.history, batch(3, eight)).after.bytes == 6 * 1'008 + 12);
+  CHECK(what_if(eight.history, batch(0.5, two)).after.bytes == 4 * 1'008 + 12);
+  CHECK(what_if(run_with(1).history, batch(3, two)).after.bytes == 3 * 1'008 + 12);
+  const recorded other = record([] {
+    const buffer input = allocated_in("step", 2'000);
+    const buffer more = allocated_in("other", 9);
+  });
+  CHECK_THROWS_WITH(what_if(two.history, batch(2, other)), ContainsSubstring("blocks that loss allocates"));
+  CHECK_THROWS_WITH(what_if(other.history, batch(2, two)), ContainsSubstring("blocks that other allocates"));
+}
+
 TEST_CASE("what if: recomputed layers keep their inputs and results, and need their scratch twice") {
   const recorded of = train(3);
   const what_if_result found = what_if(of.history, {.recompute = {"forward/layer"}});
@@ -415,6 +440,30 @@ TEST_CASE("what if: offloaded blocks are away between the end of their operation
   CHECK(gone.price.unreturned_blocks == 1);
   CHECK_THAT(to_text(gone), ContainsSubstring("1 offloaded block is never freed"));
   CHECK_THROWS_WITH(what_if(state.history, {.offload = {"(outside every operation)"}}), ContainsSubstring("name an operation"));
+}
+
+TEST_CASE("what if: what is never freed and has no category stays where it is when its owner is offloaded") {
+  buffer workspace;
+  const recorded of = record([&] {
+    buffer kept;
+    {
+      const auto scope = memprof::track_operation("layer", category::activation);
+      kept = buffer(1'000);
+      workspace = allocated_in("product", 3'000, category::other);
+      const buffer result(10);
+    }
+    { const buffer scratch = allocated_in("other", 500); }
+  });
+  const what_if_result found = what_if(of.history, {.offload = {"layer"}});
+  CHECK(found.before.bytes == 4'500);
+  CHECK(found.price.offloaded_blocks == 1);
+  CHECK(found.price.offloaded_bytes == 1'000);
+  CHECK(found.price.unreturned_blocks == 0);
+  CHECK(found.price.unmoved_blocks == 1);
+  CHECK(found.price.unmoved_bytes == 3'000);
+  CHECK(found.after.bytes == 4'010);  // in the layer; then only the workspace and others' scratch
+  CHECK_THAT(to_text(found), ContainsSubstring("2.93 KiB in 1 block of the offloaded owners stays: never freed"));
+  CHECK(to_json(found)["price"]["unmoved_bytes"] == 3'000);
 }
 
 TEST_CASE("what if: where an allocator reserved memory, both runs go through its model") {

@@ -21,6 +21,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace {
 
+/// Never freed and without a category, such as the workspace of a product that its library keeps for the next one: no change of
+/// the program moves it.
+bool is_unknown_state(const history_block& block) { return block.category == category::other && block.end == never_freed; }
+
 /// The outermost calls of an owner, and what was allocated in each.
 class owner_calls {
  public:
@@ -80,13 +84,26 @@ class owner_calls {
   }
 
  private:
-  [[nodiscard]] static bool is_movable(const history_block& block) { return block.category != category::input; }
+  [[nodiscard]] static bool is_movable(const history_block& block) {
+    return block.category != category::input && !is_unknown_state(block);
+  }
 
   const block_history& run_;
   std::vector<std::uint32_t> of_call_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> blocks_;
   std::vector<std::uint32_t> calls_;
 };
+
+/// Counts what the calls made and kept, of which nothing says what it is.
+void count_unknown_state(what_if_price& price, const owner_calls& calls, const block_history& run) {
+  for (const std::uint32_t call : calls.calls()) {
+    for (const std::uint32_t block : calls.blocks_in(call)) {
+      if (!is_unknown_state(run.blocks[block])) continue;
+      ++price.unmoved_blocks;
+      price.unmoved_bytes += run.blocks[block].bytes;
+    }
+  }
+}
 
 /// What one call kept for later.
 struct kept_blocks {
@@ -227,6 +244,7 @@ void recompute(scenario& to, const block_history& run, std::string_view owner) {
 
 void offload(scenario& to, const block_history& run, std::string_view owner) {
   const owner_calls calls{run, owner};
+  count_unknown_state(to.price, calls, run);
   places_before places;
   for (const kept_blocks& kept : kept_by(calls, to, true)) {
     for (const std::uint32_t block : kept.blocks) {
