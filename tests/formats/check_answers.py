@@ -86,11 +86,17 @@ def check_refusals(memprof, folder, before):
     assert "no memory space in common" in refused("compare", before, none)
 
     def of_another_program(profile):
-        for each in profile["operations"]:
-            each["name"] += "2"
-            each["path"] = "/".join(part + "2" for part in each["path"].split("/"))
-        for each in profile["segments"] + profile["segments_by_name"]:
-            each["name"] += " 2"
+        names = {each["name"] for each in profile["segments"]}
+        names |= {each[key] for each in profile["operations"] for key in ("name", "path")}
+
+        def renamed(value):
+            if isinstance(value, dict):
+                return {key: each if key == "by_category" else renamed(each) for key, each in value.items()}
+            if isinstance(value, list):
+                return [renamed(each) for each in value]
+            return f"other {value}" if isinstance(value, str) and value in names else value
+
+        profile.update(renamed(profile))
 
     stranger = changed("stranger.json", of_another_program)
     for command in (["compare", before, stranger], ["check", stranger, "--compare", before]):

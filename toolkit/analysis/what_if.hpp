@@ -70,16 +70,16 @@ struct what_if_price {
   std::int64_t fetched_bytes = 0;      ///< copied back
   std::int64_t offloaded_peak = 0;     ///< the most that is elsewhere at one moment
   std::int64_t unreturned_blocks = 0;  ///< of those copied out, never freed: a trace does not say when they are used
-  std::int64_t unmoved_blocks =
-      0;  ///< of the owners to offload: never freed and without a category, such as workspaces; they stay
-  std::int64_t unmoved_bytes = 0;
-  std::int64_t untyped_bytes = 0;   ///< at the old peak: of the owners to retype, with no known element type
-  std::int64_t batch_size = 0;      ///< that shapes were compared with; 0: another run said what scales
-  double batch_ratio = 0;           ///< of the other run's batch size to this one's; 0: no other run
-  std::int64_t scaled_bytes = 0;    ///< at the old peak: what scales with the batch
-  std::int64_t unused_bytes = 0;    ///< at the old peak, with `free_at_last_use`: of blocks with no known use; they stay
-  std::int64_t unmatched_uses = 0;  ///< with `free_at_last_use`: those that name no live block, whose blocks may end too early
-  std::int64_t unshaped_bytes = 0;  ///< at the old peak: activations and such whose shape is not known; they do not scale
+  std::int64_t unmoved_blocks = 0;     ///< of the owners to offload: never freed and without a category; they stay
+  std::int64_t unmoved_bytes = 0;      ///< theirs
+  std::int64_t untyped_bytes = 0;      ///< at the old peak: of the owners to retype, with no known element type
+  std::int64_t retyped_blocks = 0;     ///< of another size for their type, over the whole run
+  std::int64_t batch_size = 0;         ///< that shapes were compared with; 0: another run said what scales
+  double batch_ratio = 0;              ///< of the other run's batch size to this one's; 0: no other run
+  std::int64_t scaled_bytes = 0;       ///< at the old peak: what scales with the batch
+  std::int64_t unused_bytes = 0;       ///< at the old peak, with `free_at_last_use`: of blocks with no known use; they stay
+  std::int64_t unmatched_uses = 0;     ///< with `free_at_last_use`: those that name no live block, whose blocks may end too early
+  std::int64_t unshaped_bytes = 0;     ///< at the old peak: activations and such whose shape is not known; they do not scale
 };
 
 struct what_if_result {

@@ -44,6 +44,7 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
           {"unmoved_blocks", price.unmoved_blocks},
           {"unmoved_bytes", price.unmoved_bytes},
           {"untyped_bytes", price.untyped_bytes},
+          {"retyped_blocks", price.retyped_blocks},
           {"batch_size", price.batch_size},
           {"batch_ratio", price.batch_ratio},
           {"scaled_bytes", price.scaled_bytes},

@@ -110,6 +110,12 @@ void add_known(marked_text& line, const what_if_result& of) {
         .add(" of these owners at the old peak have no known element type, and stay as they are: ");
     line.add("give it, as in OWNER=fp32:bf16").end_line();
   }
+  if (price.retyped_blocks != 0) {
+    line.add("kernels for another type may need ")
+        .add("other scratch memory", emphasis::caution)
+        .add(", which the trace does not have: oneDNN's products of 16-bit numbers need more")
+        .end_line();
+  }
   if (price.batch_size != 0) {
     line.add("by the shapes, what has a batch of ").add_count(price.batch_size).add(" as its first dimension scales: ");
     line.add_bytes(price.scaled_bytes).add(" of the old peak").end_line();

@@ -596,7 +596,7 @@ TEST_CASE("check: GitLab gets an issue for each condition that failed, with a pl
   CHECK(issues[0]["description"] == "memprof: " + condition_text(report.conditions[0]));
   CHECK(issues[0]["check_name"] == "memprof-limit");
   CHECK(issues[0]["severity"] == "major");
-  CHECK(issues[0]["location"] == nlohmann::json{{"path", "ci/baseline.json"}, {"lines", {{"begin", 1}}}});
+  CHECK(issues[0]["location"] == nlohmann::ordered_json{{"path", "ci/baseline.json"}, {"lines", {{"begin", 1}}}});
   CHECK(issues[0]["fingerprint"].get<std::string>().size() == 16);
 
   report.conditions.push_back(report.conditions[0]);
@@ -608,7 +608,7 @@ TEST_CASE("check: GitLab gets an issue for each condition that failed, with a pl
   REQUIRE(two.size() == 2);
   CHECK(two[0]["fingerprint"] == issues[0]["fingerprint"]);
   CHECK(two[1]["fingerprint"] != issues[0]["fingerprint"]);
-  CHECK(two[1]["location"] == nlohmann::json{{"path", "ci/memprof.toml"}, {"lines", {{"begin", 7}}}});
+  CHECK(two[1]["location"] == nlohmann::ordered_json{{"path", "ci/memprof.toml"}, {"lines", {{"begin", 7}}}});
   report.conditions.erase(report.conditions.begin(), report.conditions.begin() + 2);
   CHECK(to_gitlab_code_quality(report) == nlohmann::json::array());
 }

@@ -480,13 +480,15 @@ TEST_CASE("leaks: caveats of the recording are the answer's, of every memory spa
   const buffer kept = allocated_in("leak", 64);
   capture.end();
   memprof::profile of = capture.profile();
-  of.spaces.push_back(of.spaces.front());
-  of.spaces.back().name = "dram";
-  of.spaces.back().capacity_is_per_core = true;
-  of.spaces.back().capacity = 1024;
+  memprof::space_profile other = of.spaces.front();
+  other.name = "dram";
+  other.capacity_is_per_core = true;
+  other.capacity = 1024;
+  of.spaces.push_back(other);
   of.provenance.remarks = {"12 bytes were not recorded"};
-  CHECK(find_leaks(events, of).remarks == remarks_on(of));
-  CHECK(std::count(remarks_on(of).begin(), remarks_on(of).end(), "12 bytes were not recorded") == 1);
+  const std::vector<std::string> remarks = remarks_on(of);
+  CHECK(find_leaks(events, of).remarks == remarks);
+  CHECK(std::count(remarks.begin(), remarks.end(), "12 bytes were not recorded") == 1);
 }
 
 TEST_CASE("leaks: where what grows is made up for, the space does not grow, and nothing is foretold") {

@@ -266,6 +266,9 @@ TEST_CASE("what if: another element type changes what is known to hold real numb
   CHECK(found.after.bytes == 2'000 + 800 + 200 + 60);
   CHECK(found.price.untyped_bytes == 60);
   CHECK(found.changed_blocks == 1);
+  CHECK(found.price.retyped_blocks == 1);
+  CHECK_THAT(to_text(found, {.columns = 200}), ContainsSubstring("kernels for another type may need other scratch memory"));
+  CHECK(what_if(of.history, {.types = {{"forward", "", "fp32"}}}).price.retyped_blocks == 1);  // the bf16 ones
   CHECK(what_if(of.history, {.types = {{"forward", "fp32", "bf16"}}}).after.bytes == 2'000 + 800 + 200 + 30);
   CHECK(what_if(of.history, {.types = {{"forward", "fp32", "fp8"}}}).after.bytes == 1'000 + 800 + 100 + 15);
   CHECK_THROWS_WITH(what_if(of.history, {.types = {{"forward", "", "fp12"}}}),
@@ -418,12 +421,12 @@ TEST_CASE("what if: layers whose backward operations have no common scope are re
 TEST_CASE("what if: offloaded blocks are away between the end of their operation and their free") {
   const recorded of = train(3);
   const what_if_result found = what_if(of.history, {.offload = {"forward/layer"}});
-  // The third layer: the batch and two results as inputs, its own block, scratch and result.
-  CHECK(found.after.bytes == 3 * 100 + 1'000 + 5'000 + 100);
-  CHECK(found.price.offloaded_blocks == 3);
-  CHECK(found.price.offloaded_bytes == 3'000);
-  CHECK(found.price.fetched_bytes == 3'000);
-  CHECK(found.price.offloaded_peak == 3'000);
+  // The third layer: the batch and a result as inputs, its own block, scratch and result. The first result is away, too.
+  CHECK(found.after.bytes == 2 * 100 + 1'000 + 5'000 + 100);
+  CHECK(found.price.offloaded_blocks == 3 + 2);
+  CHECK(found.price.offloaded_bytes == 3'200);
+  CHECK(found.price.fetched_bytes == 3'200);
+  CHECK(found.price.offloaded_peak == 3'200);
   CHECK(found.price.unreturned_blocks == 0);
 
   const recorded state = record([] {
@@ -442,20 +445,47 @@ TEST_CASE("what if: offloaded blocks are away between the end of their operation
   CHECK_THROWS_WITH(what_if(state.history, {.offload = {"(outside every operation)"}}), ContainsSubstring("name an operation"));
 }
 
+TEST_CASE("what if: what was offloaded comes back for its last use alone, if that is known") {
+  const auto run_with = [](bool with_uses) {
+    return record(
+        [] {
+          buffer kept;
+          buffer result;
+          {
+            const auto scope = memprof::track_operation("layer", category::activation);
+            kept = buffer(1'000);
+            result = buffer(10);
+          }
+          result.free();
+          const auto scope = memprof::track_operation("gradients of layer", category::temporary);
+          {
+            const buffer work = allocated_in("product", 100);
+            memprof::mark_use(kept.address());
+          }
+          { const buffer work = allocated_in("sum", 700); }
+          kept.free();
+        },
+        with_uses);
+  };
+  CHECK(what_if(run_with(false).history, {.offload = {"layer"}}).after.bytes == 1'700);
+  CHECK(what_if(run_with(true).history, {.offload = {"layer"}}).after.bytes == 1'100);
+}
+
 TEST_CASE("what if: what is never freed and has no category stays where it is when its owner is offloaded") {
   buffer workspace;
   const recorded of = record([&] {
     buffer kept;
+    buffer result;
     {
       const auto scope = memprof::track_operation("layer", category::activation);
       kept = buffer(1'000);
       workspace = allocated_in("product", 3'000, category::other);
-      const buffer result(10);
+      result = buffer(10);
     }
     { const buffer scratch = allocated_in("other", 500); }
   });
   const what_if_result found = what_if(of.history, {.offload = {"layer"}});
-  CHECK(found.before.bytes == 4'500);
+  CHECK(found.before.bytes == 4'510);
   CHECK(found.price.offloaded_blocks == 1);
   CHECK(found.price.offloaded_bytes == 1'000);
   CHECK(found.price.unreturned_blocks == 0);

@@ -185,6 +185,7 @@ void retype(scenario& to, const block_history& run, const std::vector<what_if_ch
     const std::int64_t rest = to.bytes[index] % *from;
     to.bytes[index] = whole * rule->to + (rest * rule->to + *from - 1) / *from;
     to.is_changed[index] = true;
+    ++to.price.retyped_blocks;
   }
 }
 
