@@ -71,7 +71,7 @@ constexpr std::string_view script_runner = "memprof.run";
   return program.substr(program.rfind('/') + 1) + " " + line.substr(at + runner.size());
 }
 
-constexpr file_kind summary_kind{"a summary",
+constexpr file_kind summary_kind{"a memprof summary",
                                  [](std::string_view begin) { return begin.find(memprof::summary_json_format) != begin.npos; }};
 
 constexpr int cannot_record = 126;
