@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/utf8.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/check.hpp>
@@ -162,7 +163,7 @@ std::string to_github_annotations(const check_report& of) {
   return text;
 }
 
-nlohmann::ordered_json to_gitlab_code_quality(const check_report& of) {
+std::string to_gitlab_code_quality(const check_report& of) {
   nlohmann::ordered_json issues = nlohmann::ordered_json::array();
   std::map<std::string, int> same;
   for (const check_condition& each : of.conditions) {
@@ -178,7 +179,7 @@ nlohmann::ordered_json to_gitlab_code_quality(const check_report& of) {
          {"location",
           {{"path", detail::path_for_gitlab(of, each)}, {"lines", {{"begin", std::max<std::int64_t>(1, each.line)}}}}}});
   }
-  return issues;
+  return detail::dump(issues) + '\n';
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

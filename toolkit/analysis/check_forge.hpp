@@ -3,7 +3,6 @@
 #include <memprof/toolkit/analysis/check.hpp>
 
 #include <cstddef>
-#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 /// @file
@@ -29,6 +28,6 @@ inline constexpr std::size_t most_summary_bytes = std::size_t{1} << 20;
 /// the limit; else the baseline, or else the recording, line 1, as GitLab shows no issue without a place. Paths are those that
 /// were given, without "./": GitLab wants them relative to the repository. Fingerprints are those of the condition's name, the
 /// same in each run: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
-[[nodiscard]] nlohmann::ordered_json to_gitlab_code_quality(const check_report& of);
+[[nodiscard]] std::string to_gitlab_code_quality(const check_report& of);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -164,8 +164,8 @@ int write_baseline(const check_arguments& arguments) {
 }
 
 void show_annotations(const check_arguments& arguments, const memprof::check_report& report) {
-  const std::string text = arguments.annotations == "gitlab" ? memprof::detail::dump(to_gitlab_code_quality(report)) + '\n'
-                                                             : memprof::to_github_annotations(report);
+  const std::string text =
+      arguments.annotations == "gitlab" ? memprof::to_gitlab_code_quality(report) : memprof::to_github_annotations(report);
   if (!arguments.annotations_file.empty()) {
     memprof::detail::replace_whole_file(arguments.annotations_file, text);
   } else {
