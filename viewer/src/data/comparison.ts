@@ -12,13 +12,6 @@ export interface Comparison {
   more_than_noise: boolean | null;
   before: ComparedRun;
   after: ComparedRun;
-  reserved: {
-    before_bytes: number;
-    after_bytes: number;
-    change_bytes: number;
-    peak_change_bytes: number;
-    above_peak_change_bytes: number;
-  } | null;
   other_spaces: (ComparedRow & { space: string })[];
   unchanged_bytes: number;
   operations: (ComparedRow & { operation: string })[];
