@@ -338,6 +338,7 @@ std::string verdict_of(const std::vector<analyzed_space>& analyzed) {
 
 std::vector<std::string> caveats_of(const std::vector<analyzed_space>& analyzed) {
   std::vector<std::vector<std::string>> remarks;
+  remarks.reserve(analyzed.size());
   for (const analyzed_space& one : analyzed) remarks.push_back(one.breakdown.remarks);
   return titled_remarks(titles_of(analyzed), remarks);
 }
