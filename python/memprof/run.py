@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from types import TracebackType
 
-_OPTIONS_WITH_VALUE = ("--trace", "--profile", "--page")
+_OPTIONS_WITH_VALUE = ("--trace", "--profile", "--page", "--json")
 
 
 def is_script(arguments: list[str]) -> bool:

@@ -39,7 +39,7 @@ def alone(tmp_path: pathlib.Path, *command: str) -> subprocess.CompletedProcess[
 def test_a_script_is_recorded_to_its_end(run: Run, tmp_path: pathlib.Path) -> None:
     done = run(
         HEAD + "import atexit\natexit.register(lambda: memory.allocate(0x900000, 2 << 20))\nmemprof.snapshot('MODEL_CREATION')\n",
-        *("--profile", "run.json", "--trace=run.memtrace", "--page", "run.html"),
+        *("--profile", "run.json", "--trace=run.memtrace", "--page", "run.html", "--json", "summary.json"),
     )
     assert (done.returncode, done.stdout) == (0, ""), done.stderr
     assert done.stderr.startswith(f"memprof   {os.path.basename(sys.executable)} train.py: ")
@@ -49,6 +49,7 @@ def test_a_script_is_recorded_to_its_end(run: Run, tmp_path: pathlib.Path) -> No
     assert [segment.name for segment in profile.segments] == ["MODEL_CREATION", "END_TRACE"]
     assert memprof.read(tmp_path / "run.memtrace").space("dram").cumulative_peak == 3 << 20
     assert (tmp_path / "run.html").read_text().startswith("<!DOCTYPE html>")
+    assert json.loads((tmp_path / "summary.json").read_text())["spaces"][0]["peak_bytes"] == 3 << 20
 
 
 def test_the_console_script_runs_scripts(tmp_path: pathlib.Path) -> None:

@@ -44,6 +44,67 @@ def xla_profile(path):
     return path
 
 
+def check_refusals(memprof, folder, before):
+    """What cannot be compared ends with status 2 and says what is possible; other devices can be, if a space is named."""
+    run(memprof, "profile", before, "-o", folder / "first.json")
+    first = json.loads((folder / "first.json").read_text())
+    space = max(first["spaces"], key=lambda each: each["cumulative_peak"])["name"]
+
+    def changed(name, change):
+        profile = json.loads(json.dumps(first))
+        change(profile)
+        (folder / name).write_text(json.dumps(profile))
+        return folder / name
+
+    def on_device(profile, device):
+        profile["device"] = device
+
+    def rename(profile, names):
+        for each in profile["spaces"]:
+            each["name"] = names.get(each["name"], each["name"])
+
+    def refused(*command):
+        done = subprocess.run([memprof, *map(str, command)], capture_output=True, text=True)
+        assert done.returncode == 2 and not done.stdout and done.stderr.count("\n") == 1, (command, done)
+        return done.stderr
+
+    one = changed("one.json", lambda profile: on_device(profile, "gpu-24gb"))
+    two = changed("two.json", lambda profile: on_device(profile, "gpu-80gb"))
+    for command in (["compare", one, two], ["check", two, "--compare", one]):
+        message = refused(*command)
+        assert "'gpu-24gb'" in message and "'gpu-80gb'" in message and "--space NAME" in message, message
+        run(memprof, *command, "--space", space)
+    assert "the runs' devices differ: before gpu-24gb, after gpu-80gb" in run(memprof, "compare", one, two, "--space", space)
+
+    fewer = changed("fewer.json", lambda profile: rename(profile, {space: "other"}))
+    message = refused("compare", before, fewer)
+    others = [each["name"] for each in first["spaces"] if each["name"] != space]
+    assert f"no memory space '{space}'" in message and "both have another: --space " in message, message
+    run(memprof, "compare", before, fewer, "--space", others[0])
+    assert f"it has '{others[0]}'" in refused("compare", before, fewer, "--space", space) or len(others) > 1
+    none = changed("none.json", lambda profile: rename(profile, {each["name"]: each["name"] + "2" for each in first["spaces"]}))
+    assert "no memory space in common" in refused("compare", before, none)
+
+    def of_another_program(profile):
+        names = {each["name"] for each in profile["segments"]}
+        names |= {each[key] for each in profile["operations"] for key in ("name", "path")}
+
+        def renamed(value):
+            if isinstance(value, dict):
+                return {key: each if key == "by_category" else renamed(each) for key, each in value.items()}
+            if isinstance(value, list):
+                return [renamed(each) for each in value]
+            return f"other {value}" if isinstance(value, str) and value in names else value
+
+        profile.update(renamed(profile))
+
+    stranger = changed("stranger.json", of_another_program)
+    for command in (["compare", before, stranger], ["check", stranger, "--compare", before]):
+        message = refused(*command)
+        assert "different programs" in message, message
+    assert "memprof waterfall" in refused("compare", before, stranger)
+
+
 def main():
     memprof, writer = sys.argv[1:]
     try:
@@ -72,9 +133,24 @@ def main():
         long, cut = folder / "long.memtrace", folder / "cut.memtrace"
         run(writer, long, 40_000, 3)
         cut.write_bytes(long.read_bytes()[: long.stat().st_size * 3 // 4])
-        for command in (["leaks", cut], ["compare", cut, after], ["what-if", cut, "--rank"], ["waterfall", cut, after]):
-            document = check(*command, expected=2)
-            assert any("cut.memtrace" in each for each in document["caveats"]), (command, document["caveats"])
+        known = check("show", cut, expected=2)["caveats"]
+        assert any("had not ended" in each for each in known) and any("cut.memtrace" in each for each in known), known
+        for command in (
+            ["leaks", cut],
+            ["compare", cut, after],
+            ["compare", after, cut],
+            ["what-if", cut, "--rank"],
+            ["what-if", cut, "--target", "1GiB"],
+            ["what-if", cut, "--category", "gradient"],
+            ["waterfall", cut, after],
+            ["check", cut, "--peak-at-most", "1TiB"],
+            ["merge", cut],
+            ["analyze", cut],
+        ):
+            caveats = check(*command, expected=2)["caveats"]
+            assert all(any(each in own for own in caveats) for each in known), (command, caveats, known)
+            text = run(memprof, *command, expected=2)
+            assert "had not ended" in text, (command, text)
         summary = check("show", before)
         space = summary["spaces"][0]["space"]
         short = check("leaks", before)
@@ -84,6 +160,7 @@ def main():
         for key, count in short["left_out"].items():
             assert short[key] == whole[key][: len(short[key])] and len(short[key]) + count == len(whole[key]), key
         assert check("compare", before, after)["change_bytes"] != 0
+        check_refusals(memprof, folder, before)
         ranking = check("what-if", before, "--rank")
         first = ranking["ranking"][0]["owner"]
         assert f" without {first}: " in ranking["verdict"], ranking["verdict"]
@@ -92,6 +169,12 @@ def main():
         failed = check("check", before, "--limit", f"space:{space}=1", expected=1)
         assert not failed["passed"]
         check("merge", before)  # both are of rank 3
+        analysis = check("analyze", before)
+        assert [each["file"] for each in analysis["summaries"]] == [str(before)] and "peak " in analysis["verdict"], analysis
+        assert json.loads(run(memprof, "analyze", "--json", before))["verdict"] == analysis["verdict"]
+        tables = run(memprof, "analyze", before, "--json", folder / "analysis.json")
+        whole = json.loads((folder / "analysis.json").read_text())
+        assert "Analysis complete" in tables and whole["verdict"] == analysis["verdict"], tables
         check("waterfall", before, after)
         check("fit", "--config", "gpt2-124m", "--device", "gpu-24gb", "--seq-len", 64)
 

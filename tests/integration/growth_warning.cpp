@@ -41,9 +41,14 @@ void tell(const memprof::growth_warning& found) noexcept {
   all_told.push_back({std::string{found.space}, std::string{found.owner}, found.per_step, found.since_step, found.steps});
 }
 
+/// Forgets what other tests of the process were told.
+struct nothing_told {
+  nothing_told() { all_told.clear(); }
+};
+
 }  // namespace
 
-TEST_CASE("growth warning: who has grown for long enough is told once, with a line on stderr") {
+TEST_CASE_METHOD(nothing_told, "growth warning: who has grown for long enough is told once, with a line on stderr") {
   const std::string said = stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 50, .on_growth = tell});
     std::list<buffer> kept;
@@ -60,7 +65,7 @@ TEST_CASE("growth warning: who has grown for long enough is told once, with a li
         "reported once\n");
 }
 
-TEST_CASE("growth warning: nothing is said where nobody grows, nor unless it is asked for") {
+TEST_CASE_METHOD(nothing_told, "growth warning: nothing is said where nobody grows, nor unless it is asked for") {
   const std::string said = stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 150, .on_growth = tell});
     std::list<buffer> cache;
@@ -81,7 +86,7 @@ TEST_CASE("growth warning: nothing is said where nobody grows, nor unless it is 
   CHECK(all_told.empty());
 }
 
-TEST_CASE("growth warning: who begins to grow later is told at the latest an eighth after it has lasted") {
+TEST_CASE_METHOD(nothing_told, "growth warning: who begins to grow later is told at the latest an eighth after it has lasted") {
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 200, .on_growth = tell});
     std::list<buffer> kept;
@@ -99,7 +104,7 @@ TEST_CASE("growth warning: who begins to grow later is told at the latest an eig
   CHECK(all_told[0].steps <= 500 + 500 / 8 + 1);
 }
 
-TEST_CASE("growth warning: the program's function may call memprof, and sees a capture that records") {
+TEST_CASE_METHOD(nothing_told, "growth warning: the program's function may call memprof, and sees a capture that records") {
   static int calls = 0;
   static std::int64_t live = 0;
   (void)stderr_of([] {
@@ -119,7 +124,7 @@ TEST_CASE("growth warning: the program's function may call memprof, and sees a c
   CHECK(live == 10 * 10 + 1'000);
 }
 
-TEST_CASE("growth warning: with many threads, each owner is told once") {
+TEST_CASE_METHOD(nothing_told, "growth warning: with many threads, each owner is told once") {
   constexpr int threads = 3;
   (void)stderr_of([] {
     auto capture = memprof::begin_capture({.warn_growth_after = 100, .on_growth = tell});
@@ -152,7 +157,7 @@ TEST_CASE("growth warning: with many threads, each owner is told once") {
   CHECK(count > 0);
 }
 
-TEST_CASE("growth warning: paths are those of the profile; of a long one, the end is told") {
+TEST_CASE_METHOD(nothing_told, "growth warning: paths are those of the profile; of a long one, the end is told") {
   std::string long_name(300, 'a');
   long_name += "/end";
   memprof::profile profile;
@@ -179,7 +184,7 @@ TEST_CASE("growth warning: paths are those of the profile; of a long one, the en
   CHECK(owners.empty());
 }
 
-TEST_CASE("growth warning: a session takes it from the environment and from a file") {
+TEST_CASE_METHOD(nothing_told, "growth warning: a session takes it from the environment and from a file") {
   const auto asked_by = [](const char* line) {
     const char* const environment[] = {line, nullptr};
     memprof::session_options options;

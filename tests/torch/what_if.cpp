@@ -7,6 +7,8 @@
 #include <memprof/trace/trace.hpp>
 
 #include <torch/csrc/autograd/engine.h>
+#include <torch/csrc/autograd/generated/Functions.h>
+#include <torch/csrc/autograd/saved_variable_hooks.h>
 #include <torch/torch.h>
 
 #include <catch2/catch_test_macros.hpp>
@@ -14,6 +16,9 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <set>
+#include <utility>
 #include <vector>
 
 /// @file
@@ -28,6 +33,9 @@ struct program {
   std::int64_t layers = 4;
   c10::ScalarType type = torch::kFloat32;
   bool recomputes = false;
+  bool offloads = false;  ///< what blocks save for the backward pass is out of the memory until it is needed
+  int steps = 1;
+  bool has_optimizer = false;
   bool holds = false;  ///< keeps results that nothing needs any more
   bool records_uses = false;
 };
@@ -68,6 +76,42 @@ struct checkpointed : torch::autograd::Function<checkpointed> {
   }
 };
 
+/// Keeps what a backward function saved out of this memory until it is needed, as torch.autograd.graph.save_on_cpu does: without
+/// dispatch no value is missed.
+class elsewhere : public torch::autograd::SavedVariableHooks {
+ public:
+  explicit elsewhere(at::Tensor input) : input_{std::move(input)} {}
+
+  void call_pack_hook(const at::Tensor& saved) override {
+    if (saved.is_alias_of(input_)) kept_ = saved;  // is here in any case
+    sizes_ = saved.sizes().vec();
+    options_ = saved.options();
+  }
+  at::Tensor call_unpack_hook() override { return kept_.defined() ? kept_ : torch::empty(sizes_, options_); }
+
+ private:
+  at::Tensor input_;
+  at::Tensor kept_;
+  std::vector<std::int64_t> sizes_;
+  at::TensorOptions options_;
+};
+
+/// Sends away what the functions of a block's result have saved, but weights. `seen` are the functions of the blocks before.
+void send_away(const at::Tensor& result, const at::Tensor& input, std::set<torch::autograd::Node*>& seen) {
+  std::vector<torch::autograd::Node*> left{result.grad_fn().get()};
+  while (!left.empty()) {
+    torch::autograd::Node* const node = left.back();
+    left.pop_back();
+    if (node == nullptr || !seen.insert(node).second) continue;
+    torch::autograd::SavedVariable* saved = nullptr;
+    if (auto* const product = dynamic_cast<torch::autograd::generated::MmBackward0*>(node)) saved = &product->self_;
+    if (auto* const product = dynamic_cast<torch::autograd::generated::AddmmBackward0*>(node)) saved = &product->mat1_;
+    if (auto* const gelu = dynamic_cast<torch::autograd::generated::GeluBackward0*>(node)) saved = &gelu->self_;
+    if (saved != nullptr) saved->register_hooks(std::make_unique<elsewhere>(input));
+    for (const torch::autograd::Edge& edge : node->next_edges()) left.push_back(edge.function.get());
+  }
+}
+
 struct simulated {
   std::int64_t peak = 0;
   memprof::block_history history;
@@ -87,18 +131,34 @@ simulated run(const program& asked) {
     }
     const at::Tensor input = torch::empty({asked.batch, 128, 64}, asked.type).requires_grad_();
     memprof::annotate_input(input, "input");
-    at::Tensor loss;
-    std::vector<at::Tensor> held;
-    {
-      auto scope = memprof::track_operation<"forward">();
-      at::Tensor x = input;
-      if (asked.holds) held.push_back(input.detach().repeat({8, 1, 1}));
-      for (block_impl& block : blocks) x = asked.recomputes ? checkpointed::apply(x, &block) : block.forward(x);
-      loss = x.pow(2).mean();
+    std::vector<at::Tensor> parameters;
+    for (block_impl& block : blocks) {
+      for (const at::Tensor& each : block.parameters()) parameters.push_back(each);
     }
-    memprof::snapshot("FORWARD");
-    loss.backward();
-    memprof::snapshot("BACKWARD");
+    torch::optim::Adam optimizer{parameters};
+    for (int step = 0; step < asked.steps; ++step) {
+      at::Tensor loss;
+      std::vector<at::Tensor> held;
+      {
+        auto scope = memprof::track_operation<"forward">();
+        at::Tensor x = input;
+        if (asked.holds) held.push_back(input.detach().repeat({8, 1, 1}));
+        std::set<torch::autograd::Node*> seen;
+        for (block_impl& block : blocks) {
+          x = asked.recomputes ? checkpointed::apply(x, &block) : block.forward(x);
+          if (asked.offloads) send_away(x, input, seen);
+        }
+        loss = x.pow(2).mean();
+      }
+      memprof::snapshot("FORWARD");
+      loss.backward();
+      memprof::snapshot("BACKWARD");
+      if (asked.has_optimizer) {
+        auto scope = memprof::track_operation<"optimizer">();
+        optimizer.step();
+      }
+      if (step + 1 < asked.steps) optimizer.zero_grad();
+    }
   }
   capture.end();
   return {capture.profile().space("cpu").cumulative_peak, memprof::read_block_history(events, "cpu", true)};
@@ -123,7 +183,7 @@ TEST_CASE("torch what if: a larger batch has the peak of a run with that batch, 
 }
 
 TEST_CASE("torch what if: another element type has the peak of a run with that type") {
-  // oneDNN's scratch memory for products of 16-bit numbers depends on the processor.
+  // oneDNN's scratch memory for products of 16-bit numbers depends on the processor. The answer says that it is not counted.
   at::globalContext().setUserEnabledMkldnn(false);
   const simulated whole = run({});
   const auto found = what_if(whole.history, {.types = {{"**", "", "bf16"}, {"(outside every operation)", "", "bf16"}}});
@@ -136,6 +196,24 @@ TEST_CASE("torch what if: recomputed blocks have the peak of a run that recomput
     CHECK(found.price.recomputed_calls == layers);
     CHECK(found.saved() > 0);
     check_within_a_percent(found.after.bytes, run({.layers = layers, .recomputes = true}).peak);
+  }
+}
+
+TEST_CASE("torch what if: offloaded blocks have the peak of a run that keeps what they save elsewhere") {
+  for (const std::int64_t layers : {2, 4, 12}) {
+    const auto whole = run({.layers = layers, .records_uses = true});
+    const auto found = what_if(whole.history, {.offload = {"forward/block"}});
+    CHECK(found.saved() > whole.peak / 10);
+    check_within_a_percent(found.after.bytes, run({.layers = layers, .offloads = true, .records_uses = true}).peak);
+  }
+}
+
+TEST_CASE("torch what if: steps without their optimizer have the peak of a run that has none") {
+  for (const std::int64_t batch : {1, 16}) {  // in a small batch, the optimizer's own temporaries are at the peak
+    const simulated whole = run({.batch = batch, .steps = 3, .has_optimizer = true});
+    const auto found = what_if(whole.history, {.without = {"optimizer"}});
+    CHECK(found.saved() > whole.peak / 50);
+    check_within_a_percent(found.after.bytes, run({.batch = batch, .steps = 3}).peak);
   }
 }
 

@@ -3,6 +3,7 @@
 #include <memprof/config.hpp>
 #include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/section_text.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 
 #include <algorithm>
@@ -34,6 +35,11 @@ template <class Write>
   std::string text;
   for (const std::string& line : plain_lines(write)) text += (text.empty() ? "" : "; ") + line;
   return text;
+}
+
+/// Caveats about the recording, a line each.
+inline void add_remarks(marked_text& lines, const std::vector<std::string>& remarks) {
+  for (const std::string& remark : remarks) lines.add(on_one_line(remark)).end_line();
 }
 
 /// The text of an answer, in the columns of a terminal: paragraphs behind headings, then tables behind empty lines.

@@ -6,12 +6,14 @@
 #include <memprof/toolkit/analysis/baseline.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
+#include <memprof/trace/capture_info.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <tuple>
@@ -24,6 +26,32 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 namespace {
+
+/// By which a program is known.
+struct program_names {
+  std::set<std::string> segments;
+  std::set<std::string> operations;  ///< layers by their family
+
+  [[nodiscard]] bool are_none() const noexcept { return segments.empty() && operations.empty(); }
+};
+
+program_names names_in(const run_baseline& of) {
+  program_names names;
+  for (const baseline_space& space : of.spaces) {
+    for (const baseline_segment& segment : space.segments) {
+      if (segment.segment != end_segment_name) names.segments.insert(segment.segment);
+    }
+    for (const baseline_operation& operation : space.operations) {
+      if (!operation.operation.empty()) names.operations.insert(with_folded_layers(operation.operation));
+    }
+  }
+  return names;
+}
+
+std::size_t count_of_common(const std::set<std::string>& left, const std::set<std::string>& right) {
+  return static_cast<std::size_t>(
+      std::count_if(left.begin(), left.end(), [&](const std::string& name) { return right.contains(name); }));
+}
 
 /// Rows of the operations that used the space or held something at its peak.
 void add_operations(baseline_space& made, const profile& source, const space_profile& space) {
@@ -264,6 +292,14 @@ std::vector<baseline_difference> growth_since(const baseline_space& before, cons
     return left.change() > right.change();
   });
   return folded;
+}
+
+bool seem_different_programs(const run_baseline& left, const run_baseline& right) {
+  const detail::program_names own = detail::names_in(left);
+  const detail::program_names others = detail::names_in(right);
+  if (own.are_none() || others.are_none() || detail::count_of_common(own.segments, others.segments) != 0) return false;
+  const std::size_t common = detail::count_of_common(own.operations, others.operations);
+  return common == 0 || (common == 1 && own.operations.size() > 1 && others.operations.size() > 1);
 }
 
 std::vector<baseline_difference> growth_since(const baseline_segment& before, const baseline_segment& after) {

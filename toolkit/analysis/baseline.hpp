@@ -108,6 +108,10 @@ inline constexpr std::size_t most_baseline_owners = 16;
 /// What to commit: equal layers in one row, and of each kind at most `most_rows` rows, those with the most bytes.
 [[nodiscard]] run_baseline reduced(const run_baseline& all, std::size_t most_rows = most_baseline_rows);
 
+/// Whether two runs seem to be of different programs: each has names, no segment's name is in both, and neither is any operation,
+/// or only one though each has others. Layers count by their family.
+[[nodiscard]] bool seem_different_programs(const run_baseline& left, const run_baseline& right);
+
 /// What one operation held at the peaks of two runs.
 struct baseline_difference {
   std::string operation;  ///< its path; empty: outside every operation; or `folded_operations`, those that a baseline left out

@@ -62,7 +62,8 @@ struct block_history {
   };
 
   std::string space;
-  bool exact = false;  ///< as in the run's profile, which says it: `read_block_history` does not
+  bool exact = false;                ///< as in the run's profile, which says it: `read_block_history` does not
+  std::vector<std::string> remarks;  ///< caveats about the recording, as `remarks_on` of that profile
   std::vector<history_block> blocks;
   event_number events = 0;            ///< the last one
   std::vector<operation> operations;  ///< the first is "no operation"; parents come before their children

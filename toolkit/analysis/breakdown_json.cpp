@@ -112,7 +112,11 @@ nlohmann::ordered_json space_value(const analyzed_space& analyzed) {
 nlohmann::ordered_json to_json(const std::vector<analyzed_space>& analyzed) {
   nlohmann::ordered_json summaries = nlohmann::ordered_json::array();
   for (const analyzed_space& one : analyzed) summaries.push_back(detail::space_value(one));
-  return {{"format", breakdown_json_format}, {"version", breakdown_json_version}, {"summaries", summaries}};
+  return {{"format", breakdown_json_format},
+          {"version", breakdown_json_version},
+          {"verdict", verdict_of(analyzed)},
+          {"caveats", caveats_of(analyzed)},
+          {"summaries", summaries}};
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -8,7 +8,7 @@
 #include <vector>
 
 /// @file
-/// The numbers of `memprof analyze` as JSON; docs/analyze.md describes the format.
+/// The numbers of `memprof analyze` as JSON; docs/analyze.md describes the format, docs/analysis.schema.json is its JSON Schema.
 
 namespace memprof::inline MEMPROF_ABI {
 

@@ -1,11 +1,14 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/saturating.hpp>
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/space_kind.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 
 #include <algorithm>
 #include <cmath>
@@ -309,6 +312,35 @@ std::string to_text(const analyzed_space& analyzed, const std::string& title) {
   detail::append_other_spaces(text, analyzed);
   detail::append_notes(text, breakdown);
   return text;
+}
+
+std::string verdict_of(const std::vector<analyzed_space>& analyzed) {
+  if (analyzed.empty()) return "nothing was analyzed";
+  const auto greatest = std::max_element(
+      analyzed.begin(), analyzed.end(),
+      [](const analyzed_space& left, const analyzed_space& right) { return left.breakdown.peak < right.breakdown.peak; });
+  const memory_breakdown& breakdown = greatest->breakdown;
+  std::string text = titles_of(analyzed)[static_cast<std::size_t>(greatest - analyzed.begin())] + ": peak " +
+                     detail::short_and_exact_bytes(breakdown.peak) + " of " + detail::on_one_line(greatest->usage().name);
+  for (std::size_t index = peak_parts; index-- > 0;) {
+    if (breakdown.parts[index] == 0) continue;
+    text += std::string{", "} + std::string{peak_part_titles[index]} + " " + detail::short_bytes(breakdown.parts[index]);
+  }
+  if (const std::optional<bool> fits = breakdown.fits()) {
+    const std::int64_t left = detail::subtract_saturating(*breakdown.device_memory, breakdown.peak);
+    text += *fits ? "; fits " + detail::short_bytes(*breakdown.device_memory) + " with " + detail::short_bytes(left) + " left"
+                  : "; does not fit: " + detail::short_bytes(-left) + " over " + detail::short_bytes(*breakdown.device_memory);
+  }
+  if (analyzed.size() > 1)
+    text += " (the greatest of " + detail::counted(static_cast<std::int64_t>(analyzed.size()), "summary", "summaries") + ")";
+  return text;
+}
+
+std::vector<std::string> caveats_of(const std::vector<analyzed_space>& analyzed) {
+  std::vector<std::vector<std::string>> remarks;
+  remarks.reserve(analyzed.size());
+  for (const analyzed_space& one : analyzed) remarks.push_back(one.breakdown.remarks);
+  return titled_remarks(titles_of(analyzed), remarks);
 }
 
 std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options) {

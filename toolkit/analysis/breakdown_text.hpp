@@ -47,6 +47,12 @@ namespace detail {
 /// tracker's log have, is 2^20 bytes like MiB.
 [[nodiscard]] std::string to_text(const analyzed_space& analyzed, const std::string& title);
 
+/// The space with the greatest peak, its parts and whether it fits, in one sentence.
+[[nodiscard]] std::string verdict_of(const std::vector<analyzed_space>& analyzed);
+
+/// The notes of all spaces, under their titles where they are not common to all.
+[[nodiscard]] std::vector<std::string> caveats_of(const std::vector<analyzed_space>& analyzed);
+
 /// The whole report: the number of summaries, the source of the expected model size, and the tables of each.
 [[nodiscard]] std::string to_text(const std::vector<analyzed_space>& analyzed, const breakdown_options& options);
 

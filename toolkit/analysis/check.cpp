@@ -15,7 +15,6 @@
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
-#include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/run_mode.hpp>
 
 #include <algorithm>
@@ -84,13 +83,11 @@ class run_checker {
   [[nodiscard]] bool counts(std::string_view space) const { return request_.space.empty() || request_.space == space; }
 
   void add_caveats() {
-    std::set<std::string> said;
+    std::vector<const space_profile*> spaces;
     for (const space_profile& space : source_.spaces) {
-      if (!counts(space.name)) continue;
-      for (std::string& remark : remarks_on(source_, space)) {
-        if (said.insert(remark).second) report_.caveats.push_back(std::move(remark));
-      }
+      if (counts(space.name)) spaces.push_back(&space);
     }
+    report_.caveats = remarks_on(source_, spaces);
   }
 
   // --- names ------------------------------------------------------------------------------------------------------------
@@ -269,11 +266,12 @@ class run_checker {
            (steps == 1 ? "is " : "are ") + grouped(steps);
   }
 
-  static void add_growing_owner(check_condition& to, const std::string& operation, double per_step, std::int64_t since_step) {
+  static void add_growing_owner(check_condition& to, const std::string& operation, std::int64_t operations, double per_step,
+                                std::int64_t since_step) {
     if (to.owners.empty()) to.since_step = std::max<std::int64_t>(0, since_step);
     if (to.owners.size() == most_owners_of_condition) return;
     const std::int64_t bytes = whole_bytes_per_step(per_step);
-    to.owners.push_back({operation, 1, bytes, bytes, per_step});
+    to.owners.push_back({operation, operations, bytes, bytes, per_step});
   }
 
   /// The owners grow and the space does not.
@@ -289,7 +287,8 @@ class run_checker {
 
   void take_growth_of_trace(check_condition& made, const leak_report& leaks) {
     for (const growing_owner& owner : leaks.growing) {
-      if (owner.space == made.space) add_growing_owner(made, owner.operation, owner.trend.per_step, owner.trend.since_step);
+      if (owner.space == made.space)
+        add_growing_owner(made, owner.operation, owner.operations, owner.trend.per_step, owner.trend.since_step);
     }
     for (const leak_report::space_row& space : leaks.spaces) {
       if (space.name != made.space) continue;
@@ -311,7 +310,7 @@ class run_checker {
   void take_growth_of_profile(check_condition& made, const space_profile& space) {
     const vector<segments_of_name> names = segments_by_name(source_, space);
     const segments_of_name* const name = end_of_step(names);
-    for (const owner_growth& owner : space.growing) add_growing_owner(made, owner.owner, owner.per_step, owner.since_step);
+    for (const owner_growth& owner : space.growing) add_growing_owner(made, owner.owner, 1, owner.per_step, owner.since_step);
     made.per_step = growth_of_owners(space);
     if (!space.growing.empty()) {
       if (name != nullptr && stays_or_falls(is_constant(*name), name->growth)) forgive(made);
@@ -340,12 +339,9 @@ class run_checker {
       raise("run and baseline cannot be compared: " + run_name(source_) + " has " + spaces_of(run_) + ", and " + named + " has " +
             (baseline.spaces.empty() ? "no memory space" : spaces_of(baseline)));
     }
-    const std::set<std::string> own = names_in(run_);
-    const std::set<std::string> others = names_in(baseline);
-    const auto is_shared = [&](const std::string& name) { return others.contains(name); };
-    if (!own.empty() && !others.empty() && std::none_of(own.begin(), own.end(), is_shared)) {
+    if (seem_different_programs(run_, baseline)) {
       raise("run and baseline seem to be of different programs: " + run_name(source_) + " and " + named +
-            " have no segment and no operation in common; --write-baseline makes a new one");
+            " have no segment and hardly an operation in common; --write-baseline makes a new one");
     }
     if (!baseline.exact) report_.caveats.push_back(named + " is not exact: its bytes may be too small");
     if (baseline.mode != source_.mode) {
@@ -353,8 +349,11 @@ class run_checker {
                                 std::string{to_string(baseline.mode)});
     }
     if (baseline.device != source_.device && !baseline.device.empty() && !source_.device.empty()) {
-      report_.caveats.push_back("the run's device is " + quoted_for_check(source_.device) + ", that of " + named + " " +
-                                quoted_for_check(baseline.device));
+      const std::string devices = "the run's device is " + quoted_for_check(source_.device) + ", that of " + named + " " +
+                                  quoted_for_check(baseline.device);
+      if (request_.space.empty())
+        raise(devices + "; --space NAME compares one memory space of both, and --write-baseline makes a new one");
+      report_.caveats.push_back(devices);
     }
     for (const baseline_space& space : baseline.spaces) {
       if (counts(space.space) && run_.find_space(space.space) == nullptr)
@@ -364,20 +363,6 @@ class run_checker {
     for (const check_subject subject : request_.each) {
       if (done.insert(subject).second) add_comparison(baseline, subject);
     }
-  }
-
-  /// Of the segments and the operations; layers by their family.
-  static std::set<std::string> names_in(const run_baseline& of) {
-    std::set<std::string> names;
-    for (const baseline_space& space : of.spaces) {
-      for (const baseline_segment& segment : space.segments) {
-        if (segment.segment != end_segment_name) names.insert("segment " + segment.segment);
-      }
-      for (const baseline_operation& operation : space.operations) {
-        if (!operation.operation.empty()) names.insert(with_folded_layers(operation.operation));
-      }
-    }
-    return names;
   }
 
   [[nodiscard]] std::string baseline_name() const {

@@ -1,12 +1,20 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/utf8.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/check.hpp>
 #include <memprof/toolkit/analysis/check_forge.hpp>
 #include <memprof/toolkit/analysis/check_text.hpp>
 
+#include <algorithm>
+#include <array>
+#include <cinttypes>
 #include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 
@@ -78,6 +86,21 @@ std::string escaped_for_github(std::string_view text, bool is_property) {
   return result;
 }
 
+/// FNV-1a, 64 bits in hexadecimal digits: http://www.isthe.com/chongo/tech/comp/fnv/
+std::string fingerprint_of(std::string_view text) {
+  std::uint64_t hash = 0xcbf29ce484222325U;
+  for (const char letter : text) hash = (hash ^ static_cast<unsigned char>(letter)) * 0x100000001b3U;
+  std::array<char, 17> digits{};
+  (void)std::snprintf(digits.data(), digits.size(), "%016" PRIx64, hash);
+  return digits.data();
+}
+
+std::string path_for_gitlab(const check_report& of, const check_condition& condition) {
+  std::string path = !condition.file.empty() ? condition.file : !of.baseline_file.empty() ? of.baseline_file : of.file;
+  while (path.starts_with("./")) path.erase(0, 2);
+  return path.empty() ? "memprof" : path;
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -138,6 +161,25 @@ std::string to_github_annotations(const check_report& of) {
             "::" + escaped_for_github(condition_text(each), false) + "\n";
   }
   return text;
+}
+
+std::string to_gitlab_code_quality(const check_report& of) {
+  nlohmann::ordered_json issues = nlohmann::ordered_json::array();
+  std::map<std::string, int> same;
+  for (const check_condition& each : of.conditions) {
+    if (each.has_passed()) continue;
+    std::string key = std::string{to_string(each.reason)} + " " + condition_name(each);
+    // GitLab shows one issue of those with the same fingerprint.
+    if (const int before = same[key]++; before != 0) key += " " + std::to_string(before);
+    issues.push_back(
+        {{"description", "memprof: " + condition_text(each)},
+         {"check_name", "memprof-" + std::string{to_string(each.reason)}},
+         {"fingerprint", detail::fingerprint_of(key)},
+         {"severity", "major"},
+         {"location",
+          {{"path", detail::path_for_gitlab(of, each)}, {"lines", {{"begin", std::max<std::int64_t>(1, each.line)}}}}}});
+  }
+  return detail::dump(issues) + '\n';
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

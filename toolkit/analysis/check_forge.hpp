@@ -6,7 +6,7 @@
 #include <string>
 
 /// @file
-/// A checked run as what forges and CI systems show: Markdown, JUnit XML, and annotations of GitHub Actions.
+/// A checked run as what forges and CI systems show: Markdown, JUnit XML, annotations of GitHub Actions, Code Quality of GitLab.
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -23,5 +23,11 @@ inline constexpr std::size_t most_summary_bytes = std::size_t{1} << 20;
 /// A workflow command of GitHub Actions for each condition that failed, a line each. GitHub shows the first ten of a step:
 /// https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 [[nodiscard]] std::string to_github_annotations(const check_report& of);
+
+/// A report of GitLab's Code Quality: a JSON array with an issue for each condition that failed. Its place is the line that has
+/// the limit; else the baseline, or else the recording, line 1, as GitLab shows no issue without a place. Paths are those that
+/// were given, without "./": GitLab wants them relative to the repository. Fingerprints are those of the condition's name, the
+/// same in each run: https://docs.gitlab.com/ci/testing/code_quality/#code-quality-report-format
+[[nodiscard]] std::string to_gitlab_code_quality(const check_report& of);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -202,7 +202,7 @@ std::string to_text(const check_report& of, const text_options& options, bool sh
   if (!of.caveats.empty()) {
     summary_section section;
     section.heading = "Caveats";
-    for (const std::string& caveat : of.caveats) section.lines.add(on_one_line(caveat)).end_line();
+    add_remarks(section.lines, of.caveats);
     text.add_table(section);
   }
   // The first line is for logs, and is not broken.

@@ -5,6 +5,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/toolkit/analysis/compared_run.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/memory_name.hpp>
@@ -31,8 +32,10 @@ compared_run run_without_moment(std::string title, const profile& source, const 
   run.title = std::move(title);
   run.file = source.provenance.file;
   run.space = space.name;
+  run.device = source.device;
   run.mode = source.mode;
   run.exact = source.exact;
+  run.remarks = remarks_on(source, space);
   run.peak = space.cumulative_peak;
   run.reserved = space.reserved.peak;
   run.timeline = space.timeline;

@@ -52,6 +52,7 @@ struct compared_run {
   std::string title;
   std::string file;  ///< empty: not read from one
   std::string space;
+  std::string device;  ///< as in `profile`
   run_mode mode = run_mode::normal;
   bool exact = false;
   compared_moment moment = compared_moment::peak;
@@ -74,6 +75,7 @@ struct compared_run {
   vector<memprof::segment> segments;  ///< of the run, in order of time
   /// What the process held, if the blocks of the space were really in it and the capture looked.
   std::optional<process_account> process;
+  std::vector<std::string> remarks;  ///< caveats about the recording, as `remarks_on`
 };
 
 /// A run at its peak or end. `stacks` is the table of the same run: `stack_table_of(profile)`, or that of its trace. Throws

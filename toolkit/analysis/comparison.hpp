@@ -60,9 +60,19 @@ struct comparison {
   number_range runs_after;
 
   [[nodiscard]] std::int64_t change() const noexcept { return after.bytes - before.bytes; }
+  /// Whether an allocator reserved bytes in one of the runs.
+  [[nodiscard]] bool has_reserved() const noexcept { return before.reserved != 0 || after.reserved != 0; }
+  /// By how many bytes the most reserved ones differ: by the peaks of the blocks, and by what is reserved above them.
+  [[nodiscard]] std::int64_t reserved_change() const noexcept { return after.reserved - before.reserved; }
+  [[nodiscard]] std::int64_t reserved_change_of_peak() const noexcept { return after.peak - before.peak; }
+  [[nodiscard]] std::int64_t reserved_change_above_peak() const noexcept { return reserved_change() - reserved_change_of_peak(); }
   /// Whether the moments are in one space, in segments of one name and in one operation.
   [[nodiscard]] bool is_same_moment() const {
     return before.space == after.space && before.segment == after.segment && before.operation == after.operation;
+  }
+  /// Whether the recordings name different devices.
+  [[nodiscard]] bool are_devices_different() const {
+    return before.device != after.device && !before.device.empty() && !after.device.empty();
   }
   /// Whether nothing differs: every operation held the same bytes in as many blocks, and all other spaces have the same peaks.
   [[nodiscard]] bool is_equal() const;

@@ -38,6 +38,15 @@ nlohmann::ordered_json run_value(const compared_run& run, const number_range& ra
           {"greatest_bytes", range.greatest}};
 }
 
+nlohmann::ordered_json reserved_value(const comparison& of) {
+  if (!of.has_reserved()) return nullptr;
+  return {{"before_bytes", of.before.reserved},
+          {"after_bytes", of.after.reserved},
+          {"change_bytes", of.reserved_change()},
+          {"peak_change_bytes", of.reserved_change_of_peak()},
+          {"above_peak_change_bytes", of.reserved_change_above_peak()}};
+}
+
 template <class NameOf>
 nlohmann::ordered_json row_values(const std::vector<comparison_row>& rows, const char* key, NameOf&& name_of) {
   nlohmann::ordered_json values = nlohmann::ordered_json::array();
@@ -76,6 +85,7 @@ nlohmann::ordered_json to_json(const comparison& of) {
                                                                                 : nlohmann::ordered_json(nullptr)},
           {"before", detail::run_value(of.before, of.runs_before)},
           {"after", detail::run_value(of.after, of.runs_after)},
+          {"reserved", detail::reserved_value(of)},
           {"other_spaces", detail::row_values(of.other_spaces, "space", owner)},
           {"unchanged_bytes", unchanged},
           {"operations", detail::row_values(of.operations, "operation", owner)},

@@ -9,6 +9,7 @@
 #include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 
 #include <algorithm>
@@ -198,11 +199,10 @@ void add_other_spaces(marked_text& line, const comparison& of) {
 
 /// Reserved bytes, divided into the peak of the blocks and what is reserved above it.
 void add_reserved(marked_text& line, const comparison& of) {
-  if (of.before.reserved == 0 && of.after.reserved == 0) return;
-  const std::int64_t change = of.after.reserved - of.before.reserved;
-  const std::int64_t of_blocks = of.after.peak - of.before.peak;
-  line.add_bytes(of.before.reserved).add(" before, ").add_bytes(of.after.reserved).add(" after: ").add_change(change);
-  line.add(", of which peak ").add_change(of_blocks).add(", reserved above the peak ").add_change(change - of_blocks).end_line();
+  if (!of.has_reserved()) return;
+  line.add_bytes(of.before.reserved).add(" before, ").add_bytes(of.after.reserved).add(" after: ");
+  line.add_change(of.reserved_change()).add(", of which peak ").add_change(of.reserved_change_of_peak());
+  line.add(", reserved above the peak ").add_change(of.reserved_change_above_peak()).end_line();
 }
 
 /// By how much the processes differ, if both were looked at and the difference is notable.
@@ -221,11 +221,11 @@ void add_accuracy(marked_text& line, const comparison& of) {
     line.add("the runs' modes differ", emphasis::caution);
     line.add(": before ").add(to_string(of.before.mode)).add(", after ").add(to_string(of.after.mode)).end_line();
   }
-  for (const compared_run* const run : {&of.before, &of.after}) {
-    if (run->exact) continue;
-    line.add(title_of(*run)).add(" is not exact", emphasis::caution);
-    line.add(": ").add("memprof show").add(" names the reason").end_line();
+  if (of.are_devices_different()) {
+    line.add("the runs' devices differ", emphasis::caution);
+    line.add(": before ").add_name(of.before.device).add(", after ").add_name(of.after.device).end_line();
   }
+  add_remarks(line, titled_remarks({of.before.title, of.after.title}, {of.before.remarks, of.after.remarks}));
 }
 
 void add_cells(marked_text& rows, std::int64_t before, std::int64_t after, owner_change what) {

@@ -5,6 +5,8 @@
 #include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/growth.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
+#include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/toolkit/format/trace_replay.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/event.hpp>
@@ -16,6 +18,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -188,6 +191,44 @@ std::int64_t live_after_last(const profile& of, const space_profile& space, cons
   return space.cumulative_current;
 }
 
+/// Adds what another layer has.
+void add_layer(growing_owner& sum, const growing_owner& layer) {
+  ++sum.operations;
+  sum.trend.per_step += layer.trend.per_step;
+  sum.trend.first += layer.trend.first;
+  sum.trend.last += layer.trend.last;
+  if (layer.blocks != 0 && (sum.blocks == 0 || layer.oldest_step < sum.oldest_step)) {
+    sum.oldest_step = layer.oldest_step;
+    sum.oldest_bytes = layer.oldest_bytes;
+  }
+  if (layer.blocks != 0 && (sum.blocks == 0 || layer.newest_step > sum.newest_step)) {
+    sum.newest_step = layer.newest_step;
+    sum.newest_bytes = layer.newest_bytes;
+  }
+  sum.blocks += layer.blocks;
+}
+
+/// Makes one row of the layers of a model that grew alike. Their callers are alike, too, as far as they are known.
+std::vector<growing_owner> with_like_layers_folded(const std::vector<growing_owner>& owners) {
+  using alike = std::tuple<std::string, std::string, std::int64_t, std::int64_t, double, std::int64_t, std::string>;
+  std::map<alike, std::size_t> row_of;
+  std::vector<growing_owner> folded;
+  for (const growing_owner& owner : owners) {
+    const std::string family = with_folded_layers(owner.operation);
+    const growth& trend = owner.trend;
+    const auto [found, is_new] = row_of.try_emplace(
+        alike{owner.space, family, trend.since_step, trend.until_step, trend.per_step, trend.last, owner.caller}, folded.size());
+    if (is_new) {
+      folded.push_back(owner);
+      continue;
+    }
+    growing_owner& sum = folded[found->second];
+    sum.operation = family;
+    add_layer(sum, owner);
+  }
+  return folded;
+}
+
 /// Counts its steps from the first of the run.
 void add_missing(growing_owner& owner, std::int64_t steps) {
   owner.trend.since_step += steps;
@@ -203,6 +244,7 @@ leak_report leak_fold::report(const replay_state& at, const profile& of) {
   found.segment = segment_;
   found.steps = steps_;
   found.exact = of.exact;
+  found.remarks = remarks_on(of);
   for (const named_segments& each : of.segments_by_name) {
     if (each.name == segment_ && !segment_.empty()) found.missing_steps = std::max<std::int64_t>(0, each.count - steps_);
   }
@@ -257,6 +299,8 @@ leak_report leak_fold::report(const replay_state& at, const profile& of) {
       for (growing_owner& owner : *owners) add_missing(owner, found.missing_steps);
     }
   }
+  for (std::vector<growing_owner>* const owners : {&found.growing, &found.levelled, &found.unclear})
+    *owners = with_like_layers_folded(*owners);
   std::stable_sort(found.growing.begin(), found.growing.end(),
                    [](const auto& left, const auto& right) { return left.trend.per_step > right.trend.per_step; });
   for (std::vector<growing_owner>* const owners : {&found.levelled, &found.unclear}) {

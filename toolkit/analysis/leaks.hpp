@@ -36,7 +36,9 @@ inline constexpr std::string_view many_operations = "(many operations together)"
 /// One owner whose bytes at the ends of the steps grew.
 struct growing_owner {
   std::string space;
-  std::string operation;  ///< its path; empty: outside every operation; `reserved_beyond_blocks` or `many_operations`
+  /// Its path; empty: outside every operation; `reserved_beyond_blocks` or `many_operations`. Of layers, `*` for the number.
+  std::string operation;
+  std::int64_t operations = 1;  ///< in the row: layers that grew alike are one
   growth trend;
   std::int64_t blocks = 0;        ///< live at the end of the last step
   std::int64_t oldest_step = -1;  ///< in which the oldest of them was allocated, from 0; -1: no block
@@ -69,7 +71,10 @@ struct leak_report {
     bool is_made_up_for = false;
   };
   std::vector<space_row> spaces;
+  std::vector<std::string> remarks;  ///< caveats about the recording, as `remarks_on`
 
+  /// How many steps before the last a block was allocated: 0 if in the last.
+  [[nodiscard]] std::int64_t age_of(std::int64_t step) const noexcept { return missing_steps + steps - 1 - step; }
   /// Whether there were enough steps for a verdict.
   [[nodiscard]] bool is_long_enough() const noexcept { return steps >= growth_series::least_steps; }
 };

@@ -88,7 +88,9 @@ void add_verdict(marked_text& line, const leak_report& of) {
     } else {
       line.add(growth_rate(first->trend.per_step)).add(" of it");
     }
-    line.add(" from ").add_name(name_of(*first)).add(", ").add(since_text(of, first->trend.since_step)).end_line();
+    line.add(" from ").add_name(name_of(*first));
+    if (first->operations > 1) line.add(" x" + std::to_string(first->operations), emphasis::faint);
+    line.add(", ").add(since_text(of, first->trend.since_step)).end_line();
   }
 }
 
@@ -118,8 +120,8 @@ void add_missing_steps(marked_text& line, const leak_report& of) {
 }
 
 void add_leak_accuracy(marked_text& line, const leak_report& of) {
-  if (of.exact) return;
-  line.add("not exact", emphasis::caution).add(": lost frees look like leaks; memprof show names the reason").end_line();
+  if (!of.exact) line.add("not exact", emphasis::caution).add(": lost frees look like leaks").end_line();
+  add_remarks(line, of.remarks);
 }
 
 void add_steps(marked_text& line, const leak_report& of) {
@@ -137,12 +139,13 @@ void add_steps(marked_text& line, const leak_report& of) {
   add_missing_steps(line, of);
 }
 
-void add_block(marked_text& cell, std::int64_t bytes, std::int64_t step) {
+/// "1.00 KiB, 1 (999)": its size, the step in which it was allocated, and how many steps ago.
+void add_block(marked_text& cell, const leak_report& of, std::int64_t bytes, std::int64_t step) {
   cell.next_cell();
   if (step < 0) {
     cell.add("-");
   } else {
-    cell.add_bytes(bytes).add(", ").add(step_text(step));
+    cell.add_bytes(bytes).add(", ").add(step_text(step)).add(" (" + grouped(of.age_of(step)) + ")");
   }
 }
 
@@ -168,20 +171,21 @@ summary_section table_of(const leak_report& of, const std::vector<growing_owner>
   const std::string at = is_vague ? "about " + step : step;
   titles += are_growing ? "\tper " + step + "\tlast\tblocks\tsince " + at : "\tlast\tblocks\tfrom " + at + "\tto " + at;
   section.table.alignment += "rrrr";
-  if (are_growing && has_ages) titles += "\toldest, " + step + "\tnewest, " + step;
+  if (are_growing && has_ages) titles += "\toldest, " + step + " (age)\tnewest, " + step + " (age)";
   if (are_growing && has_ages) section.table.alignment += "rr";
   marked_text& rows = section.table.rows;
   const std::size_t shown = shows_all || owners.size() <= most_owners + 1 ? owners.size() : most_owners;
   for (std::size_t index = 0; index < shown; ++index) {
     const growing_owner& owner = owners[index];
     rows.add_name(name_of(owner));
+    if (owner.operations > 1) rows.add(" x" + std::to_string(owner.operations), emphasis::faint);
     if (has_spaces) rows.next_cell().add_name(owner.space);
     if (are_growing) rows.next_cell().add("+" + growth_rate(owner.trend.per_step), emphasis::strong);
     rows.next_cell().add_bytes(owner.trend.last).next_cell().add_count(owner.blocks);
     rows.next_cell().add(step_text(owner.trend.since_step));
     if (are_growing && has_ages) {
-      add_block(rows, owner.oldest_bytes, owner.oldest_step);
-      add_block(rows, owner.newest_bytes, owner.newest_step);
+      add_block(rows, of, owner.oldest_bytes, owner.oldest_step);
+      add_block(rows, of, owner.newest_bytes, owner.newest_step);
     } else if (!are_growing) {
       rows.next_cell().add(step_text(owner.trend.until_step));
     }

@@ -8,8 +8,10 @@
 #include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/run_mode.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +81,39 @@ std::vector<std::string> remarks_on(const profile& of, const space_profile& spac
     remarks.emplace_back("run mode no_dispatch: sizes and lifetimes are real, nothing was allocated");
   }
   return remarks;
+}
+
+std::vector<std::string> remarks_on(const profile& of, const std::vector<const space_profile*>& spaces) {
+  std::vector<std::string> remarks;
+  std::set<std::string> said;
+  for (const space_profile* const space : spaces) {
+    for (std::string& remark : remarks_on(of, *space)) {
+      if (said.insert(remark).second) remarks.push_back(std::move(remark));
+    }
+  }
+  return remarks;
+}
+
+std::vector<std::string> remarks_on(const profile& of) {
+  std::vector<const space_profile*> spaces;
+  for (const space_profile& space : of.spaces) spaces.push_back(&space);
+  return remarks_on(of, spaces);
+}
+
+std::vector<std::string> titled_remarks(const std::vector<std::string>& titles,
+                                        const std::vector<std::vector<std::string>>& remarks) {
+  std::vector<std::string> titled;
+  std::set<std::string> said;
+  for (std::size_t run = 0; run < remarks.size(); ++run) {
+    for (const std::string& remark : remarks[run]) {
+      const bool is_common = std::all_of(remarks.begin(), remarks.end(), [&](const std::vector<std::string>& each) {
+        return std::find(each.begin(), each.end(), remark) != each.end();
+      });
+      std::string text = is_common ? remark : titles[run] + ": " + remark;
+      if (said.insert(text).second) titled.push_back(std::move(text));
+    }
+  }
+  return titled;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

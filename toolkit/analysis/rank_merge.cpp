@@ -4,6 +4,7 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/rank_merge.hpp>
 #include <memprof/toolkit/analysis/value_counts.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -96,6 +97,25 @@ void add_rank_segments(rank_space_fold& fold, const profile& of, const space_pro
   }
 }
 
+/// Counts each caveat once a rank; one that differs only in numbers is the same.
+void add_rank_remarks(rank_space_fold& fold, const profile& of, const space_profile& space, std::int64_t rank) {
+  for (std::string& remark : remarks_on(of, space)) {
+    const std::string kind = without_numbers(remark);
+    const auto is_it = [&](const rank_remark& each) { return without_numbers(each.text) == kind; };
+    const auto found = std::find_if(fold.remarks.begin(), fold.remarks.end(), is_it);
+    if (found == fold.remarks.end()) {
+      if (fold.remarks.size() < rank_merge::most_alternatives) fold.remarks.push_back({std::move(remark), 1, rank, false});
+      continue;
+    }
+    ++found->ranks;
+    if (found->text != remark) found->has_other_numbers = true;
+    if (rank_key(rank, 0) < rank_key(found->first_rank, 0)) {
+      found->text = std::move(remark);
+      found->first_rank = rank;
+    }
+  }
+}
+
 /// Which kinds of memory a rank has: "cpu, cuda:*".
 std::string space_families(const profile& of) {
   std::set<std::string> families;
@@ -148,13 +168,14 @@ void rank_merge::add_space(const profile& of, std::string_view family, const ran
   auto found = std::find_if(spaces_.begin(), spaces_.end(), is_it);
   if (found == spaces_.end()) {
     if (spaces_.size() == most_spaces) return;
-    found = spaces_.insert(found, detail::rank_space_fold{std::string{family}, {}, 0, {}, {}});
+    found = spaces_.insert(found, detail::rank_space_fold{std::string{family}, {}, 0, {}, {}, {}});
   }
   ranked_run row = run;
   detail::set_peak_of_rank(row, of, *space);
   found->peaks.add(row.bytes, detail::rank_key(row));
   found->sum = detail::add_saturating(found->sum, row.bytes);
   detail::add_rank_segments(*found, of, *space, row.rank);
+  detail::add_rank_remarks(*found, of, *space, row.rank);
   found->rows.insert(std::upper_bound(found->rows.begin(), found->rows.end(), row, detail::has_greater_peak), std::move(row));
   if (found->rows.size() > most_rows) found->rows.erase(found->rows.begin() + most_rows / 2);
 }
@@ -231,6 +252,7 @@ merged_ranks rank_merge::result(std::string_view space) const {
   of.threshold = std::max(noise_at_deviation(of.deviation), of.median / 100);
   of.standing_out = fold->peaks.count_beyond(of.median, of.threshold);
   of.segments = fold->segments;
+  of.remarks = fold->remarks;
   for (const rank_difference& each : values_) {
     if (each.values.size() < 2) continue;
     rank_difference& made = of.differences.emplace_back(each);

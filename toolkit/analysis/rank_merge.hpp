@@ -65,6 +65,14 @@ struct unfinished_rank {
   std::string reason;  ///< "its capture had not ended"
 };
 
+/// A caveat about recordings of ranks.
+struct rank_remark {
+  std::string text;        ///< as `remarks_on` the one of the first of them
+  std::int64_t ranks = 0;  ///< that have it, some with other numbers
+  std::int64_t first_rank = -1;
+  bool has_other_numbers = false;
+};
+
 /// A rank that stands out, or else the greatest; how it differs from the rank with the median peak.
 struct rank_finding {
   ranked_run run;
@@ -103,6 +111,7 @@ struct merged_ranks {
   std::int64_t unfinished_count = 0;
   std::vector<std::int64_t> inexact;  ///< ranks whose numbers are not exact, at most `rank_merge::most_named`
   std::int64_t inexact_count = 0;
+  std::vector<rank_remark> remarks;    ///< about the space, at most `rank_merge::most_alternatives`
   std::vector<rank_finding> findings;  ///< the furthest from the median first
 
   [[nodiscard]] std::int64_t mean() const noexcept { return ranks == 0 ? 0 : sum / ranks; }
@@ -125,6 +134,7 @@ struct rank_space_fold {
   std::int64_t sum = 0;
   std::vector<ranked_run> rows;  ///< greatest first; the greatest and the least, if not all
   std::vector<rank_segment> segments;
+  std::vector<rank_remark> remarks;
 };
 
 }  // namespace detail

@@ -229,10 +229,25 @@ void add_inexact_ranks(marked_text& line, const merged_ranks& of) {
   } else {
     line.add(of.inexact_count == 1 ? "rank " : "ranks ").add(ranks_text(of.inexact, of.inexact_count));
   }
-  line.add(of.inexact_count == 1 ? " is" : " are")
-      .add(" not exact", emphasis::caution)
-      .add(": memprof show names the reason")
-      .end_line();
+  line.add(of.inexact_count == 1 ? " is" : " are").add(" not exact", emphasis::caution).end_line();
+}
+
+/// "rank 3: ...", "all 4 ranks: ...", "12 ranks, of which rank 3: ...".
+void add_remarks_of_ranks(marked_text& line, const merged_ranks& of) {
+  for (const rank_remark& remark : of.remarks) {
+    if (remark.ranks == 1) {
+      line.add(rank_name(remark.first_rank));
+    } else {
+      line.add(remark.ranks == of.ranks ? "all " : "").add_count(remark.ranks, "rank", "ranks");
+      if (remark.has_other_numbers) line.add(", of which ").add(rank_name(remark.first_rank));
+    }
+    line.add(": ").add(on_one_line(remark.text)).end_line();
+  }
+}
+
+void add_rank_accuracy(marked_text& line, const merged_ranks& of) {
+  add_inexact_ranks(line, of);
+  add_remarks_of_ranks(line, of);
 }
 
 bool is_beyond_threshold(const ranked_run& run, const merged_ranks& of) { return std::abs(run.bytes - of.median) > of.threshold; }
@@ -314,7 +329,7 @@ std::string to_text(const merged_ranks& of, const text_options& options, bool sh
   add_lines("Partial", add_unfinished_ranks);
   add_lines("Peak", add_rank_peaks);
   add_lines("Differs", add_rank_differences);
-  add_lines("Accuracy", add_inexact_ranks);
+  add_lines("Accuracy", add_rank_accuracy);
   text.add_table(rank_table(of, shows_all));
   if (of.segments.size() > 1) text.add_table(segment_table(of));
   return text.take();
@@ -356,7 +371,7 @@ std::vector<std::string> caveats_of(const merged_ranks& of) {
   return detail::plain_lines([&](detail::marked_text& lines) {
     detail::add_missing_ranks(lines, of);
     detail::add_unfinished_ranks(lines, of);
-    detail::add_inexact_ranks(lines, of);
+    detail::add_rank_accuracy(lines, of);
   });
 }
 

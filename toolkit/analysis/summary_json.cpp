@@ -17,7 +17,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,14 +115,7 @@ std::string summary_sentence(const profile& of) {
 
 nlohmann::ordered_json summary_json(const profile& of) {
   constexpr std::size_t most_spaces = 8;
-  std::vector<std::string> caveats;
-  std::set<std::string> said;
   const std::vector<const space_profile*> spaces = detail::spaces_by_peak(of);
-  for (const space_profile* const space : spaces) {
-    for (std::string& remark : remarks_on(of, *space)) {
-      if (said.insert(remark).second) caveats.push_back(std::move(remark));
-    }
-  }
   const run_baseline rows = reduced(baseline_of(of));
   nlohmann::ordered_json shown = nlohmann::ordered_json::array();
   for (const space_profile* const space : spaces) {
@@ -132,7 +124,7 @@ nlohmann::ordered_json summary_json(const profile& of) {
   return {{"format", summary_json_format},
           {"version", summary_json_version},
           {"verdict", summary_sentence(of)},
-          {"caveats", caveats},
+          {"caveats", remarks_on(of, spaces)},
           {"file", detail::text_or_null(of.provenance.file)},
           {"mode", to_string(of.mode)},
           {"exact", of.exact},

@@ -6,6 +6,7 @@
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/answer_text.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
 
@@ -249,6 +250,13 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
     section.lines.add(" it is unknown which operation held which category, so parts go by name alone; a trace records it.")
         .end_line();
   }
+  std::vector<std::string> titles;
+  std::vector<std::vector<std::string>> remarks;
+  for (const compared_run& column : of.columns) {
+    titles.push_back(column.title);
+    remarks.push_back(column.remarks);
+  }
+  add_remarks(section.lines, titled_remarks(titles, remarks));
   return section;
 }
 

@@ -2,6 +2,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/operation_path.hpp>
 #include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if/scenario.hpp>
@@ -145,6 +146,9 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
   result.space = run.space;
   const bool is_other_exact = !change.batch || change.batch->other == nullptr || change.batch->other->exact;
   result.exact = run.exact && is_other_exact;
+  result.remarks = run.remarks;
+  if (change.batch && change.batch->other != nullptr)
+    result.remarks = titled_remarks({"this run", "the other run"}, {run.remarks, change.batch->other->remarks});
   result.before = described(run, before.peak, static_cast<std::int64_t>(before.live.size()));
   result.after = described(run, after.peak, static_cast<std::int64_t>(after.live.size()));
   result.changed_blocks = std::count(changed.is_changed.begin(), changed.is_changed.end(), true);

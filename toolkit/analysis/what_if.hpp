@@ -70,7 +70,10 @@ struct what_if_price {
   std::int64_t fetched_bytes = 0;      ///< copied back
   std::int64_t offloaded_peak = 0;     ///< the most that is elsewhere at one moment
   std::int64_t unreturned_blocks = 0;  ///< of those copied out, never freed: a trace does not say when they are used
+  std::int64_t unmoved_blocks = 0;     ///< of the owners to offload: never freed and without a category; they stay
+  std::int64_t unmoved_bytes = 0;      ///< theirs
   std::int64_t untyped_bytes = 0;      ///< at the old peak: of the owners to retype, with no known element type
+  std::int64_t retyped_blocks = 0;     ///< of another size for their type, over the whole run
   std::int64_t batch_size = 0;         ///< that shapes were compared with; 0: another run said what scales
   double batch_ratio = 0;              ///< of the other run's batch size to this one's; 0: no other run
   std::int64_t scaled_bytes = 0;       ///< at the old peak: what scales with the batch
@@ -81,7 +84,8 @@ struct what_if_price {
 
 struct what_if_result {
   std::string space;
-  bool exact = false;  ///< whether the run was; without, lost frees look like blocks that stay
+  bool exact = false;                ///< whether the run was; without, lost frees look like blocks that stay
+  std::vector<std::string> remarks;  ///< of the run, and of the other one that says what scales
   what_if_peak before;
   what_if_peak after;
   std::int64_t changed_blocks = 0;    ///< of the whole run: gone, of another size, or live for another time

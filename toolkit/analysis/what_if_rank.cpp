@@ -116,6 +116,7 @@ owner_ranking rank_owners(const block_history& run) {
   owner_ranking result;
   result.space = run.space;
   result.exact = run.exact;
+  result.remarks = run.remarks;
   std::vector<std::int64_t> live(std::size_t{run.events} + 1);
   events.for_each_change(
       [&](event_number event, std::int64_t change, const history_block&) { live[event] = live[event - 1] + change; });
@@ -271,6 +272,7 @@ target_answer find_target(const block_history& run, std::int64_t target, std::in
   target_answer result;
   result.space = run.space;
   result.exact = run.exact;
+  result.remarks = run.remarks;
   result.target = target;
   const highest peak = highest_of(events, is_left);
   result.peak = peak.bytes;

@@ -26,6 +26,7 @@ struct ranked_owner {
 struct owner_ranking {
   std::string space;
   bool exact = false;                ///< as in `what_if_result`
+  std::vector<std::string> remarks;  ///< likewise
   std::int64_t peak = 0;             ///< of the run as it was
   std::vector<ranked_owner> owners;  ///< that are live at the peak; the lowest new peak first
 };
@@ -36,7 +37,8 @@ struct owner_ranking {
 /// The fewest owners without whose intermediate blocks (of category activation, temporary or other) the peak is low enough.
 struct target_answer {
   std::string space;
-  bool exact = false;  ///< as in `what_if_result`
+  bool exact = false;                ///< as in `what_if_result`
+  std::vector<std::string> remarks;  ///< likewise
   std::int64_t target = 0;
   std::int64_t peak = 0;             ///< of the run as it was
   std::int64_t new_peak = 0;         ///< without the owners

@@ -89,6 +89,11 @@ void add_known(marked_text& line, const what_if_result& of) {
              emphasis::caution);
     line.end_line();
   }
+  if (price.unmoved_blocks != 0) {
+    line.add_bytes(price.unmoved_bytes).add(" in ").add_count(price.unmoved_blocks, "block", "blocks");
+    line.add(" of the offloaded owners ").add(price.unmoved_blocks == 1 ? "stays" : "stay");
+    line.add(": never freed and without a category, as the workspace of a library is").end_line();
+  }
   if (price.unused_bytes != 0) {
     line.add_bytes(price.unused_bytes, emphasis::caution)
         .add(" of the old peak have no recorded use, and stay as long as they did")
@@ -104,6 +109,12 @@ void add_known(marked_text& line, const what_if_result& of) {
     line.add_bytes(price.untyped_bytes)
         .add(" of these owners at the old peak have no known element type, and stay as they are: ");
     line.add("give it, as in OWNER=fp32:bf16").end_line();
+  }
+  if (price.retyped_blocks != 0) {
+    line.add("kernels for another type may need ")
+        .add("other scratch memory", emphasis::caution)
+        .add(", which the trace does not have: oneDNN's products of 16-bit numbers need more")
+        .end_line();
   }
   if (price.batch_size != 0) {
     line.add("by the shapes, what has a batch of ").add_count(price.batch_size).add(" as its first dimension scales: ");
@@ -179,13 +190,15 @@ summary_section table_of(const std::vector<ranked_owner>& owners, std::int64_t p
   return section;
 }
 
-void add_what_if_accuracy(marked_text& lines, bool is_exact) {
-  if (is_exact) return;
-  lines.add("not exact", emphasis::caution).add(": the run is not; memprof show names the reason").end_line();
+template <class Answer>
+void add_what_if_accuracy(marked_text& lines, const Answer& of) {
+  if (!of.exact) lines.add("not exact", emphasis::caution).add(": lost frees look like blocks that stay").end_line();
+  add_remarks(lines, of.remarks);
 }
 
-void add_accuracy(answer_text& text, bool is_exact) {
-  text.add_lines("Accuracy", [&](marked_text& lines) { add_what_if_accuracy(lines, is_exact); });
+template <class Answer>
+void add_accuracy(answer_text& text, const Answer& of) {
+  text.add_lines("Accuracy", [&](marked_text& lines) { add_what_if_accuracy(lines, of); });
 }
 
 void add_ranking_verdict(marked_text& lines, const owner_ranking& of) {
@@ -214,7 +227,7 @@ std::string to_text(const what_if_result& of, const text_options& options, bool 
   text.add_lines("Price", [&](marked_text& lines) { add_price(lines, of.price); });
   text.add_lines("Reserved", [&](marked_text& lines) { add_reserved(lines, of); });
   text.add_lines("Known", [&](marked_text& lines) { add_known(lines, of); });
-  add_accuracy(text, of.exact);
+  add_accuracy(text, of);
   for (const auto& [rows, title] : {std::pair{&of.owners, "Owner"}, std::pair{&of.categories, "Category"}}) {
     if (!rows->empty()) text.add_table(table_of(*rows, title, shows_all));
   }
@@ -225,7 +238,7 @@ std::string to_text(const owner_ranking& of, const text_options& options, bool s
   using namespace detail;
   answer_text text{options, 4};
   text.add_lines("Peak", [&](marked_text& lines) { add_ranking_verdict(lines, of); });
-  add_accuracy(text, of.exact);
+  add_accuracy(text, of);
   if (!of.owners.empty()) text.add_table(table_of(of.owners, of.peak, "Without\tlive\tblocks\tpeak\tsaved", shows_all));
   return text.take();
 }
@@ -236,7 +249,7 @@ std::string to_text(const target_answer& of, const text_options& options, bool s
   text.add_lines("Target", [&](marked_text& lines) { add_target_verdict(lines, of); });
   text.add_lines("Least",
                  [&](marked_text& lines) { lines.add_total(of.least).add(" without all that can be removed").end_line(); });
-  add_accuracy(text, of.exact);
+  add_accuracy(text, of);
   if (!of.owners.empty()) text.add_table(table_of(of.owners, of.peak, "Without\tlive\tblocks\tpeak then\tsaved", shows_all));
   return text.take();
 }
@@ -261,16 +274,16 @@ std::string verdict_of(const target_answer& of) {
 std::vector<std::string> caveats_of(const what_if_result& of) {
   return detail::plain_lines([&](detail::marked_text& lines) {
     detail::add_known(lines, of);
-    detail::add_what_if_accuracy(lines, of.exact);
+    detail::add_what_if_accuracy(lines, of);
   });
 }
 
 std::vector<std::string> caveats_of(const owner_ranking& of) {
-  return detail::plain_lines([&](detail::marked_text& lines) { detail::add_what_if_accuracy(lines, of.exact); });
+  return detail::plain_lines([&](detail::marked_text& lines) { detail::add_what_if_accuracy(lines, of); });
 }
 
 std::vector<std::string> caveats_of(const target_answer& of) {
-  return detail::plain_lines([&](detail::marked_text& lines) { detail::add_what_if_accuracy(lines, of.exact); });
+  return detail::plain_lines([&](detail::marked_text& lines) { detail::add_what_if_accuracy(lines, of); });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

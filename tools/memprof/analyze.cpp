@@ -20,6 +20,7 @@
 #include <memprof/toolkit/analysis/breakdown_json.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/page/peak_picture.hpp>
 #include <memprof/trace/device_description.hpp>
 
@@ -31,6 +32,7 @@
 #include <cstdio>
 #include <memory>
 #include <new>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -51,7 +53,8 @@ struct analyze_arguments {
   bool asks_for_picture = false;  ///< with --title or --output
   std::string title;
   std::vector<std::string> output{"memory_peak_visualization.png"};
-  std::string json;
+  std::string json;  ///< the file; empty: none
+  bool as_json = false;
 };
 
 /// The index of the space that reports lead with.
@@ -84,15 +87,12 @@ memprof::breakdown_options options_for(const analyze_arguments& arguments, const
 }
 
 /// Analyzes all files. A file that cannot be read does not affect the others.
-std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, int& status) {
+std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, std::vector<std::string>& complaints) {
   std::vector<analyzed_space> analyzed;
   for (const std::string& path : arguments.inputs) {
     try {
       recorded_runs runs = read_runs(path);
-      if (!runs.complaint.empty()) {
-        print_error("analyze", runs.complaint);
-        status = bad_input;
-      }
+      if (!runs.complaint.empty()) complaints.push_back(runs.complaint);
       for (memprof::profile& read : runs.profiles) {
         const auto profile = std::make_shared<const memprof::profile>(std::move(read));
         for (const std::size_t index : spaces_of(*profile, arguments.space)) {
@@ -103,20 +103,18 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, in
       }
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
-      print_error("analyze", what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
-      status = bad_input;
+      complaints.push_back(what.find(path) == std::string::npos ? "'" + path + "': " + what : what);
     } catch (const std::bad_alloc&) {
-      print_error("analyze", "'" + path + "': out of memory while reading it");
-      status = bad_input;
+      complaints.push_back("'" + path + "': out of memory while reading it");
     }
   }
   return analyzed;
 }
 
-int draw(const std::vector<analyzed_space>& bars, const std::string& title, const std::string& path,
+int draw(const std::vector<analyzed_space>& bars, const analyze_arguments& arguments, const std::string& path,
          memprof::picture_format format) {
-  const drawing result =
-      draw_picture([&](const std::string& file) { return memprof::peak_picture_script(bars, title, format, file); }, path);
+  const drawing result = draw_picture(
+      [&](const std::string& file) { return memprof::peak_picture_script(bars, arguments.title, format, file); }, path);
   if (!result.has_gnuplot) {
     print_error("analyze",
                 "no picture: the program gnuplot was not found (package gnuplot-nox on Debian); the tables are complete");
@@ -126,7 +124,7 @@ int draw(const std::vector<analyzed_space>& bars, const std::string& title, cons
     print_error("analyze", "no picture: gnuplot failed: " + result.complaint);
     return failed;
   }
-  print("Visualization saved to: " + path + "\n");
+  print("Visualization saved to: " + path + "\n", arguments.as_json ? stderr : stdout);
   return success;
 }
 
@@ -134,7 +132,7 @@ int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& a
   int status = success;
   for (const std::string& output : arguments.output) {
     for (const auto& [path, format] : pictures_of(output)) {
-      const int result = draw(bars, arguments.title, path, format);
+      const int result = draw(bars, arguments, path, format);
       if (result != success) status = result;
     }
   }
@@ -158,15 +156,26 @@ int run_analyze(const analyze_arguments& arguments) {
   int status = success;
   if (arguments.asks_for_picture && !arguments.visualize_peak)
     print_error("analyze", "no picture: --title and --output have no effect without --visualize-peak");
-  const std::vector<analyzed_space> analyzed = analyze_files(arguments, status);
+  std::vector<std::string> complaints;
+  const std::vector<analyzed_space> analyzed = analyze_files(arguments, complaints);
+  for (const std::string& complaint : complaints) {
+    print_error("analyze", complaint);
+    status = bad_input;
+  }
   if (analyzed.empty()) return bad_input;
-  print(memprof::to_text(analyzed, arguments.sizes));
+  if (arguments.as_json) {
+    const nlohmann::ordered_json answer = memprof::with_caveats(memprof::to_json(analyzed), complaints);
+    print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
+  } else {
+    print(memprof::to_text(analyzed, arguments.sizes));
+  }
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
       keep_other_file(arguments.json, {"an analysis", [](std::string_view begin) {
                                          return begin.find(memprof::breakdown_json_format) != begin.npos;
                                        }});
-      memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(analyzed)) + '\n');
+      memprof::detail::replace_whole_file(
+          arguments.json, memprof::detail::dump(memprof::with_caveats(memprof::to_json(analyzed), complaints)) + '\n');
       return success;
     });
   }
@@ -246,12 +255,20 @@ void add_analyze(CLI::App& program, int& status) {
                   "picture to write: *.png, *.svg, or a name without extension for both (default: memory_peak_visualization.png)")
       ->type_name("FILE")
       ->check(CLI::Validator{output_error_of, ""});
-  command.add_option("--json", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
+  CLI::Option* const json =
+      command
+          .add_option("--json", arguments->json,
+                      "print the verdict, the numbers and their caveats as JSON; with FILE, write them there, beside the tables")
+          ->type_name("[FILE]")
+          ->expected(0, 1);
   command
       .add_option("--space", arguments->space,
                   "memory space to analyze, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
-  command.callback([arguments, &command, &status] {
+  command.callback([arguments, &command, json, &status] {
+    // In "--json RUN", without the name of an output, the parser takes the run for it.
+    if (arguments->inputs.empty() && !arguments->json.empty()) arguments->inputs = {std::exchange(arguments->json, {})};
+    arguments->as_json = json->count() > 0 && arguments->json.empty();
     if (arguments->inputs.empty()) throw CLI::RequiredError{"FILE"};  // were the option required, CLI11 would name only the flag
     arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;
     status = run_analyze(*arguments);

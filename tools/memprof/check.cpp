@@ -55,6 +55,7 @@ struct check_arguments {
   std::string junit;
   std::string json;
   std::string annotations;
+  std::string annotations_file;
   std::size_t width = 0;  ///< 0: not given
   bool as_json = false;
   bool as_markdown = false;
@@ -66,6 +67,11 @@ constexpr file_kind baseline_kind{"a baseline",
 constexpr file_kind check_kind{"the outcome of a check",
                                [](std::string_view begin) { return begin.find(memprof::check_json_format) != begin.npos; }};
 constexpr file_kind junit_kind{"a JUnit report", [](std::string_view begin) { return begin.find("<testsuite") != begin.npos; }};
+
+constexpr file_kind annotations_kind{"annotations of a check", [](std::string_view begin) {
+                                       return begin.starts_with("::error ") || begin.starts_with("[]") ||
+                                              begin.find("\"check_name\"") != begin.npos;
+                                     }};
 
 check_settings settings_of(const check_arguments& arguments) {
   check_settings options;
@@ -102,7 +108,7 @@ memprof::check_request request_of(const check_settings& settings) {
 }
 
 /// A file of `--write-baseline`, or any recording.
-memprof::run_baseline read_baseline(const std::string& path, int& status) {
+memprof::run_baseline read_baseline(const std::string& path, std::vector<std::string>& complaints) {
   const memprof::detail::file_handle file = open_recording(path);
   std::array<char, 1024> begin{};
   const std::size_t got = std::fread(begin.data(), 1, begin.size(), file.get());
@@ -114,7 +120,7 @@ memprof::run_baseline read_baseline(const std::string& path, int& status) {
   require_something(read.profile, path);
   if (!read.complaint.empty()) {
     print_error("check", read.complaint);
-    status = bad_input;
+    complaints.push_back(read.complaint);
   }
   return memprof::baseline_of(read.profile);
 }
@@ -125,7 +131,7 @@ struct checked_file {
   recording read;
 };
 
-checked_file read_checked(const std::string& path, int& status) {
+checked_file read_checked(const std::string& path, std::vector<std::string>& complaints) {
   checked_file made{open_recording(path), {}};
   made.read = read_recording(made.file.get(), path);
   memprof::profile& profile = made.read.profile;
@@ -134,7 +140,7 @@ checked_file read_checked(const std::string& path, int& status) {
   if (profile.provenance.file.empty()) profile.provenance.file = path;
   if (!made.read.complaint.empty()) {
     print_error("check", made.read.complaint);
-    status = bad_input;
+    complaints.push_back(made.read.complaint);
   }
   return made;
 }
@@ -142,18 +148,29 @@ checked_file read_checked(const std::string& path, int& status) {
 int write_baseline(const check_arguments& arguments) {
   const bool has_limits = !arguments.peak.empty() || !arguments.growth.empty() || !arguments.limits.empty();
   const bool has_others = !arguments.baseline.empty() || !arguments.config.empty() || !arguments.junit.empty() ||
-                          !arguments.json.empty() || !arguments.annotations.empty() || arguments.as_json || arguments.as_markdown;
+                          !arguments.json.empty() || !arguments.annotations.empty() || !arguments.annotations_file.empty() ||
+                          arguments.as_json || arguments.as_markdown;
   if (has_limits || has_others) memprof::detail::raise("--write-baseline checks nothing: give it alone");
   keep_input(arguments.file, arguments.written_baseline);
   keep_other_file(arguments.written_baseline, baseline_kind);
-  int status = success;
-  const checked_file checked = read_checked(arguments.file, status);
-  if (status != success) return status;
+  std::vector<std::string> complaints;
+  const checked_file checked = read_checked(arguments.file, complaints);
+  if (!complaints.empty()) return bad_input;
   const memprof::run_baseline made = reduced(memprof::baseline_of(checked.read.profile));
   memprof::detail::replace_whole_file(arguments.written_baseline, memprof::detail::dump(to_json(made)) + '\n');
   if (!made.exact) print_error("check", "'" + arguments.file + "' is not exact, and neither is the baseline");
   say_written(arguments.written_baseline);
   return success;
+}
+
+void show_annotations(const check_arguments& arguments, const memprof::check_report& report) {
+  const std::string text =
+      arguments.annotations == "gitlab" ? memprof::to_gitlab_code_quality(report) : memprof::to_github_annotations(report);
+  if (!arguments.annotations_file.empty()) {
+    memprof::detail::replace_whole_file(arguments.annotations_file, text);
+  } else {
+    print(text, stderr);  // GitHub reads commands from both streams; the other may go into a file
+  }
 }
 
 void print_report(const check_arguments& arguments, const memprof::check_report& report) {
@@ -168,39 +185,42 @@ void print_report(const check_arguments& arguments, const memprof::check_report&
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the outcome: " + memprof::detail::reason_in_errno());
-  // GitHub reads commands from both streams; the other may go into a file.
-  if (!arguments.annotations.empty()) print(memprof::to_github_annotations(report), stderr);
+  if (!arguments.annotations.empty()) show_annotations(arguments, report);
 }
 
 int run_check(const check_arguments& arguments) {
   if (!arguments.written_baseline.empty()) return write_baseline(arguments);
   const check_settings settings = settings_of(arguments);
   memprof::check_request request = request_of(settings);
-  for (const std::string& output : {arguments.json, arguments.junit}) {
+  for (const std::string& output : {arguments.json, arguments.junit, arguments.annotations_file}) {
     if (output.empty()) continue;
     keep_input(arguments.file, output);
     if (!settings.baseline.empty()) keep_input(settings.baseline, output);
   }
   keep_apart(arguments.json, arguments.junit);
+  keep_apart(arguments.json, arguments.annotations_file);
+  keep_apart(arguments.junit, arguments.annotations_file);
   if (!arguments.json.empty()) keep_other_file(arguments.json, check_kind);
   if (!arguments.junit.empty()) keep_other_file(arguments.junit, junit_kind);
+  if (!arguments.annotations_file.empty()) keep_other_file(arguments.annotations_file, annotations_kind);
 
-  int status = success;
+  std::vector<std::string> complaints;
   memprof::run_baseline baseline;
   if (!settings.baseline.empty()) {
-    baseline = read_baseline(settings.baseline, status);
+    baseline = read_baseline(settings.baseline, complaints);
     request.baseline = &baseline;
     request.baseline_file = settings.baseline;
   }
-  const checked_file checked = read_checked(arguments.file, status);
+  const checked_file checked = read_checked(arguments.file, complaints);
   std::optional<memprof::leak_report> leaks;
   if (request.growth && checked.read.is_trace)
     leaks = memprof::find_leaks(memprof::trace_file{checked.file.get(), arguments.file}, checked.read.profile);
-  const memprof::check_report report = check_run(checked.read.profile, request, leaks ? &*leaks : nullptr);
+  memprof::check_report report = check_run(checked.read.profile, request, leaks ? &*leaks : nullptr);
+  report.caveats.insert(report.caveats.end(), complaints.begin(), complaints.end());
   print_report(arguments, report);
   if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(to_json(report)) + '\n');
   if (!arguments.junit.empty()) memprof::detail::replace_whole_file(arguments.junit, to_junit(report));
-  if (status != success) return status;
+  if (!complaints.empty()) return bad_input;
   return report.has_passed() ? success : failed;
 }
 
@@ -265,9 +285,15 @@ void add_check(CLI::App& program, int& status) {
                   "check nothing, but write the run's numbers to this file, to commit it")
       ->type_name("FILE");
   command.add_option("--junit", arguments->junit, "also write a JUnit report to this file")->type_name("FILE");
-  command.add_option("--annotations", arguments->annotations, "also print what a forge shows beside a diff, to stderr")
-      ->type_name("FORGE")
-      ->check(one_of("forge", {"github"}));
+  CLI::Option* const annotations =
+      command.add_option("--annotations", arguments->annotations, "also print what a forge shows beside a diff, to stderr")
+          ->type_name("FORGE")
+          ->check(one_of("forge", {"github", "gitlab"}));
+  command
+      .add_option("--annotations-out", arguments->annotations_file,
+                  "write them to this file instead, such as gl-code-quality-report.json")
+      ->type_name("FILE")
+      ->needs(annotations);
   CLI::Option* const markdown =
       command.add_flag("--markdown", arguments->as_markdown, "print the outcome as Markdown, for a summary");
   command.add_flag("--all", arguments->shows_all, "list every condition");

@@ -15,6 +15,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/baseline.hpp>
 #include <memprof/toolkit/analysis/comparison.hpp>
 #include <memprof/toolkit/analysis/comparison_json.hpp>
 #include <memprof/toolkit/analysis/comparison_text.hpp>
@@ -68,50 +69,95 @@ void find_sides(compare_arguments& arguments) {
   arguments.after = {arguments.files[1]};
 }
 
-bool has_several_runs(const compare_arguments& arguments) { return arguments.before.size() > 1 || arguments.after.size() > 1; }
-
-[[noreturn]] void raise_without_space(const std::string& path, const memprof::profile& profile, const std::string& space) {
-  std::string others;
+std::string space_names(const memprof::profile& profile) {
+  std::string names;
   for (const memprof::space_profile& each : profile.spaces)
-    others += (others.empty() ? "'" : ", '") + memprof::detail::on_one_line(each.name) + "'";
-  memprof::detail::raise("'" + path + "' has no memory space '" + memprof::detail::on_one_line(space) + "'; it has " + others);
+    names += (names.empty() ? "'" : ", '") + memprof::detail::on_one_line(each.name) + "'";
+  return names;
 }
 
-/// Where `space` is empty, it becomes that of the first recording. Of two runs, the other may have another; of several, all have
-/// it.
-memprof::compared_run read_run(const compare_arguments& arguments, const std::string& path, const char* title, std::string& space,
-                               std::vector<std::string>& complaints) {
-  const recorded_stacks read = read_stacks(path);
-  if (!read.content.complaint.empty()) {
-    print_error("compare", read.content.complaint);
-    complaints.push_back(read.content.complaint);
+/// A recording that is read.
+struct compared_file {
+  const std::string& path;
+  recorded_stacks read;
+};
+
+std::string quoted_path(const compared_file& of) { return "'" + of.path + "'"; }
+
+constexpr std::string_view waterfall_advice = "; memprof waterfall puts recordings side by side whatever they have in common";
+
+/// Raises an error, which says what is possible, if the recordings have no memory space that the comparison could be of.
+[[noreturn]] void raise_without_space(const compared_file& lacks, const compared_file& first, const std::string& space,
+                                      bool is_asked) {
+  const std::string missing = quoted_path(lacks) + " has no memory space '" + memprof::detail::on_one_line(space) + "'";
+  if (is_asked) memprof::detail::raise(missing + "; it has " + space_names(lacks.read.content.profile));
+  for (const memprof::space_profile& each : lacks.read.content.profile.spaces) {
+    if (first.read.content.profile.find_space(each.name) == nullptr) continue;
+    memprof::detail::raise(missing + ", the one with the greatest peak in " + quoted_path(first) +
+                           "; both have another: --space " + memprof::detail::on_one_line(each.name));
   }
-  const memprof::profile& profile = read.content.profile;
-  const bool is_required = !arguments.space.empty() || has_several_runs(arguments);
-  const bool is_absent = profile.find_space(space) == nullptr;
-  if (is_required && is_absent && !space.empty() && !profile.spaces.empty()) raise_without_space(path, profile, space);
-  const memprof::space_profile& of = space_of(profile, is_absent ? std::string{} : space);
-  if (space.empty()) space = of.name;
-  if (!arguments.segment.empty()) return memprof::compared_run_of(title, profile, of, read.stacks, arguments.segment);
+  memprof::detail::raise("the recordings have no memory space in common: " + quoted_path(first) + " has " +
+                         space_names(first.read.content.profile) + ", and " + quoted_path(lacks) + " has " +
+                         space_names(lacks.read.content.profile) + std::string{waterfall_advice});
+}
+
+/// Raises an error if a recording cannot be compared with the first.
+void require_comparable(const compared_file& first, const compared_file& other, const compare_arguments& arguments) {
+  const memprof::profile& own = first.read.content.profile;
+  const memprof::profile& others = other.read.content.profile;
+  if (seem_different_programs(memprof::baseline_of(own), memprof::baseline_of(others))) {
+    memprof::detail::raise("the recordings seem to be of different programs: " + quoted_path(first) + " and " +
+                           quoted_path(other) + " have no segment and hardly an operation in common" +
+                           std::string{waterfall_advice});
+  }
+  if (own.device != others.device && !own.device.empty() && !others.device.empty() && arguments.space.empty()) {
+    memprof::detail::raise("the recordings are of different devices: " + quoted_path(first) + " of '" +
+                           memprof::detail::on_one_line(own.device) + "', and " + quoted_path(other) + " of '" +
+                           memprof::detail::on_one_line(others.device) + "'; --space NAME compares one memory space of both");
+  }
+}
+
+compared_file read_file(const std::string& path, std::vector<std::string>& complaints) {
+  compared_file made{path, read_stacks(path)};
+  if (const std::string& complaint = made.read.content.complaint; !complaint.empty()) {
+    print_error("compare", complaint);
+    complaints.push_back(complaint);
+  }
+  return made;
+}
+
+memprof::compared_run run_of(const compare_arguments& arguments, const compared_file& file, const char* title,
+                             const std::string& space) {
+  const memprof::profile& profile = file.read.content.profile;
+  const memprof::space_profile& of = profile.space(space);
+  if (!arguments.segment.empty()) return memprof::compared_run_of(title, profile, of, file.read.stacks, arguments.segment);
   const auto moment = arguments.is_at_end ? memprof::compared_moment::end : memprof::compared_moment::peak;
   try {
-    return memprof::compared_run_of(title, profile, of, read.stacks, moment);
+    return memprof::compared_run_of(title, profile, of, file.read.stacks, moment);
   } catch (const memprof::error&) {
-    if (!read.content.is_trace) throw;
+    if (!file.read.content.is_trace) throw;
     // A trace of limited size lacks its first events; its profile counts them, but not the sizes of blocks.
     return memprof::compared_run_of(title, profile, of, memprof::stack_table_of(profile), moment);
   }
 }
 
 memprof::comparison comparison_of(const compare_arguments& arguments, std::vector<std::string>& complaints) {
-  std::string space = arguments.space;
-  const auto read = [&](const std::vector<std::string>& paths, const char* title) {
-    std::vector<memprof::compared_run> runs;
-    for (const std::string& path : paths) runs.push_back(read_run(arguments, path, title, space, complaints));
-    return runs;
+  const compared_file first = read_file(arguments.before.front(), complaints);
+  const bool is_asked = !arguments.space.empty();
+  if (is_asked && first.read.content.profile.find_space(arguments.space) == nullptr)
+    raise_without_space(first, first, arguments.space, is_asked);
+  const std::string space = space_of(first.read.content.profile, arguments.space).name;
+  std::vector<memprof::compared_run> before{run_of(arguments, first, "before", space)};
+  std::vector<memprof::compared_run> after;
+  const auto add = [&](std::vector<memprof::compared_run>& to, const std::string& path, const char* title) {
+    const compared_file other = read_file(path, complaints);
+    if (other.read.content.profile.find_space(space) == nullptr) raise_without_space(other, first, space, is_asked);
+    require_comparable(first, other, arguments);
+    to.push_back(run_of(arguments, other, title, space));
   };
-  std::vector<memprof::compared_run> before = read(arguments.before, "before");
-  return memprof::compare_runs(std::move(before), read(arguments.after, "after"));
+  for (std::size_t index = 1; index < arguments.before.size(); ++index) add(before, arguments.before[index], "before");
+  for (const std::string& path : arguments.after) add(after, path, "after");
+  return memprof::compare_runs(std::move(before), std::move(after));
 }
 
 /// Raises an error if an output would overwrite an input, or another file than one that this subcommand writes.

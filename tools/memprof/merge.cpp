@@ -51,8 +51,12 @@ constexpr file_kind merge_kind{"a merge of ranks",
 class complaints {
  public:
   void add(const std::string& what) {
-    if (++count_ <= most) print_error("merge", what);
+    if (++count_ > most) return;
+    print_error("merge", what);
+    first_.push_back(what);
   }
+  /// Those that were printed.
+  [[nodiscard]] const std::vector<std::string>& first() const noexcept { return first_; }
   /// Returns the exit status.
   [[nodiscard]] int finish() const {
     if (count_ > most) print_error("merge", std::to_string(count_ - most) + " more files cannot be read completely");
@@ -62,6 +66,7 @@ class complaints {
  private:
   static constexpr std::int64_t most = 8;
   std::int64_t count_ = 0;
+  std::vector<std::string> first_;
 };
 
 /// Reads a rank's profile, or, if that is missing, damaged or not complete, its trace. `file.path` becomes the one that was read.
@@ -83,10 +88,9 @@ recording read_rank(job_file& file) {
   return read(file.path);
 }
 
-memprof::merged_ranks merge(const merge_arguments& arguments, int& status) {
+memprof::merged_ranks merge(const merge_arguments& arguments, complaints& said) {
   std::vector<job_file> files = files_of_job(arguments.paths);
   memprof::rank_merge ranks;
-  complaints said;
   for (std::size_t index = 0; index < files.size(); ++index) {
     job_file& file = files[index];
     if (file.is_leftover) {
@@ -105,7 +109,6 @@ memprof::merged_ranks merge(const merge_arguments& arguments, int& status) {
     if (!read.complaint.empty()) said.add(read.complaint);
     ranks.add(read.profile, file.path, index);
   }
-  status = said.finish();
   if (ranks.profiles() == 0) memprof::detail::raise("no recording of a rank can be read");
   memprof::merged_ranks merged = ranks.result(arguments.space);
   if (merged.findings.empty()) return merged;
@@ -127,10 +130,12 @@ int run_merge(const merge_arguments& arguments) {
     for (const std::string& path : arguments.paths) keep_input(path, arguments.json);
     keep_other_file(arguments.json, merge_kind);
   }
-  int status = success;
-  const memprof::merged_ranks merged = merge(arguments, status);
+  complaints said;
+  const memprof::merged_ranks merged = merge(arguments, said);
+  const int status = said.finish();
+  const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(merged), said.first());
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(memprof::short_answer(to_json(merged))) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(merged));
   } else {
@@ -140,8 +145,7 @@ int run_merge(const merge_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the merge: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty())
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::to_json(merged)) + '\n');
+  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
   return status;
 }
 

@@ -12,11 +12,13 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/json.hpp>
 #include <memprof/profile/write_json.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -35,6 +37,7 @@
 #include <exception>
 #include <filesystem>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -49,6 +52,7 @@ struct run_arguments {
   std::string trace;
   std::string profile;
   std::string page;
+  std::string json;
   run_options recorded;
 };
 
@@ -66,6 +70,9 @@ constexpr std::string_view script_runner = "memprof.run";
   const std::string program = line.substr(0, line.find(' '));
   return program.substr(program.rfind('/') + 1) + " " + line.substr(at + runner.size());
 }
+
+constexpr file_kind summary_kind{"a memprof summary",
+                                 [](std::string_view begin) { return begin.find(memprof::summary_json_format) != begin.npos; }};
 
 constexpr int cannot_record = 126;
 constexpr int not_found = 127;
@@ -174,6 +181,10 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
     keep_other_file(arguments.page, page_file_kind);
     write_page(last->path, arguments.page, name_of(arguments.command), profile.process.command_line);
   }
+  if (!arguments.json.empty()) {
+    keep_other_file(arguments.json, summary_kind);
+    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::summary_json(profile)) + '\n');
+  }
 }
 
 /// Why the library cannot be preloaded into the program; empty if it can.
@@ -223,6 +234,7 @@ int run(const run_arguments& arguments) {
     require_output(arguments.trace, trace_file_kind);
     require_output(arguments.profile, profile_file_kind);
     require_output(arguments.page, page_file_kind);
+    require_output(arguments.json, summary_kind);
   } catch (const memprof::error& fault) {
     print_error("run", fault.what());
     return bad_input;
@@ -252,6 +264,7 @@ void add_run(CLI::App& program, int& status) {
   command.add_option("--trace", arguments->trace, "keep the trace, with every event")->type_name("FILE");
   command.add_option("--profile", arguments->profile, "write the profile as JSON")->type_name("FILE");
   command.add_option("--page", arguments->page, "write an interactive HTML page")->type_name("FILE");
+  command.add_option("--json", arguments->json, "write the summary as JSON: what memprof show --json prints")->type_name("FILE");
   command.add_flag("--infer-operations", arguments->recorded.infers_operations,
                    "of a Python script: threads without an operation work for the one that is open on the main thread, a guess");
   command.add_flag("--uses", arguments->recorded.records_uses,

@@ -15,6 +15,7 @@
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
 #include <memprof/toolkit/format/tables/fact_text.hpp>
@@ -142,7 +143,7 @@ int run_show(const show_arguments& arguments) {
     if (arguments.as_json) {
       memprof::profile named = read.profile;
       if (named.provenance.file.empty()) named.provenance.file = arguments.file;
-      print_json(memprof::detail::dump(memprof::summary_json(named)) + '\n');
+      print_json(memprof::detail::dump(memprof::with_caveats(memprof::summary_json(named), {read.complaint})) + '\n');
     } else {
       std::string text = text_of(read.profile, arguments);
       if (has_callers(arguments)) text += callers;

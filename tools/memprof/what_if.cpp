@@ -18,6 +18,7 @@
 #include <memprof/record/session_settings.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/toolkit/analysis/block_history.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/what_if.hpp>
 #include <memprof/toolkit/analysis/what_if_json.hpp>
@@ -93,6 +94,7 @@ read_run read_blocks(const std::string& path, std::string& space, bool with_call
   try {
     read_run made{memprof::read_block_history(memprof::trace_file{file.get(), path}, of.name, with_calls), read.complaint};
     made.history.exact = read.profile.exact;
+    made.history.remarks = memprof::remarks_on(read.profile, of);
     return made;
   } catch (const memprof::error& fault) {
     memprof::detail::raise("'" + path + "': " + fault.what());

@@ -4,17 +4,23 @@
 #include <memprof/toolkit/format/tenstorrent/tracker_log.hpp>
 
 #include <toolkit/analysis/analyzed.hpp>
+#include <toolkit/analysis/schema_keys.hpp>
 #include <toolkit/format/tenstorrent/tracker_text.hpp>
 
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
+#include <catch2/matchers/catch_matchers_string.hpp>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace memprof_tests::report_breakdown_json {
 
 using namespace memprof_tests;
+using Catch::Matchers::ContainsSubstring;
+using Catch::Matchers::EndsWith;
+using Catch::Matchers::StartsWith;
 
 namespace {
 
@@ -23,6 +29,40 @@ nlohmann::ordered_json document_of(const std::string& log, const memprof::breakd
 }
 
 }  // namespace
+
+TEST_CASE(
+    "breakdown JSON: its verdict is the greatest peak, its parts and whether it fits, and its keys are those of the schema") {
+  const auto document = document_of("tinyllama\n" + memory_efficient_text() + "other\n" + memory_efficient_text(),
+                                    {.device_memory = std::int64_t{8} << 30});
+  const std::string verdict = document["verdict"];
+  CHECK_THAT(verdict, StartsWith("tinyllama: peak 8.08 GiB (") && ContainsSubstring(" of dram, Activations 193 MiB") &&
+                          ContainsSubstring("; does not fit: 86.6 MiB over 8.00 GiB") &&
+                          EndsWith(" (the greatest of 2 summaries)"));
+  CHECK_THAT(std::string{document_of("tinyllama\n" + memory_efficient_text())["verdict"]},
+             ContainsSubstring("; fits 12.0 GiB with 3.92 GiB left"));
+  const nlohmann::json schema = read_schema("analysis.schema.json");
+  check_keys(document, schema);
+  const auto& summary = document["summaries"][0];
+  const nlohmann::json& definitions = schema["definitions"];
+  check_keys(summary, definitions["summary"]);
+  check_keys(summary["model"], definitions["size"]);
+  check_keys(summary["activations"], definitions["measured"]);
+  check_keys(summary["peak_parts"], definitions["peak_parts"]);
+  check_keys(summary["segments"][0], definitions["segment"]);
+  CHECK(schema["properties"]["version"]["const"] == memprof::breakdown_json_version);
+}
+
+TEST_CASE("breakdown JSON: caveats are the notes of all summaries, each once") {
+  memprof::profile profile;
+  profile.complete = true;
+  profile.spaces.emplace_back().name = "cpu";
+  profile.spaces.emplace_back().name = "dram";
+  const auto all = [&] { return memprof::caveats_of({analyzed(profile, 0), analyzed(profile, 1)}); };
+  const std::vector<std::string> before = all();
+  profile.provenance.remarks = {"sizes are multiples of 512 bytes"};
+  CHECK(all().size() == before.size() + 1);
+  CHECK(all().front() == "sizes are multiples of 512 bytes");
+}
 
 TEST_CASE("breakdown JSON: it has the numbers of the tables in bytes") {
   const auto document = document_of("Number of parameters: 969369600\ntinyllama\n" + memory_efficient_text(),

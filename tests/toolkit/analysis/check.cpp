@@ -20,6 +20,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -281,7 +282,26 @@ TEST_CASE("check: runs of different programs cannot be compared") {
   const run_baseline other = reduced(baseline_of(capture.profile()));
   CHECK_THROWS_MATCHES(
       compared(training(500), other, "0"), memprof::error,
-      MessageMatches(ContainsSubstring("'run.json' and the baseline have no segment and no operation in common")));
+      MessageMatches(ContainsSubstring("'run.json' and the baseline have no segment and hardly an operation in common")));
+}
+
+TEST_CASE("check: one common operation does not make two programs one, unless one of them has no other") {
+  const auto program = [](std::initializer_list<const char*> operations) {
+    auto capture = memprof::begin_capture();
+    for (const char* const operation : operations) (void)allocated_in(operation, 1000);
+    capture.end();
+    return baseline_of(capture.profile());
+  };
+  const auto seem_different = [&](std::initializer_list<const char*> left, std::initializer_list<const char*> right) {
+    return seem_different_programs(program(left), program(right));
+  };
+  CHECK(seem_different({"forward", "decoder"}, {"forward", "encoder"}));
+  CHECK_FALSE(seem_different({"forward", "loss", "decoder"}, {"forward", "loss", "encoder"}));
+  CHECK_FALSE(seem_different({"forward"}, {"forward", "encoder"}));
+  CHECK(seem_different({"forward"}, {"encoder"}));
+  CHECK(seem_different({"h.0", "a"}, {"h.7", "b"}));
+  CHECK_FALSE(seem_different({"h.0", "h.1"}, {"h.0", "h.7"}));
+  CHECK_FALSE(seem_different({}, {"encoder"}));
 }
 
 TEST_CASE("check: growth of 3 % a change passes against the last run, and fails against the baseline that was committed") {
@@ -307,7 +327,12 @@ TEST_CASE("check: a run that is not exact, in another mode or on another device 
   before.device = "one";
   of.device = "two";
   of.exact = false;
-  const check_report report = compared(of, before, "0");
+  CHECK_THROWS_MATCHES(compared(of, before, "0"), memprof::error,
+                       MessageMatches(ContainsSubstring("the run's device is 'two', that of the baseline 'one'; --space NAME")));
+  check_request request;
+  request.space = "cpu";
+  request.baseline = &before;
+  const check_report report = check_run(of, request);
   CHECK(report.has_passed());
   CHECK_THAT(verdict_of(report), ContainsSubstring("(the run is not exact)"));
   const std::string text = to_text(report);
@@ -561,6 +586,31 @@ TEST_CASE("check: annotations of GitHub escape as its toolkit does, and name the
   report.conditions.back().bytes = 1;
   const std::string text = to_github_annotations(report);
   CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+}
+
+TEST_CASE("check: GitLab gets an issue for each condition that failed, with a place and a fingerprint of its own") {
+  check_report report = written("a\n\"b");
+  report.baseline_file = "./ci/baseline.json";
+  const auto issues = nlohmann::ordered_json::parse(to_gitlab_code_quality(report));
+  REQUIRE(issues.size() == 1);
+  CHECK(issues[0]["description"] == "memprof: " + condition_text(report.conditions[0]));
+  CHECK(issues[0]["check_name"] == "memprof-limit");
+  CHECK(issues[0]["severity"] == "major");
+  CHECK(issues[0]["location"] == nlohmann::ordered_json{{"path", "ci/baseline.json"}, {"lines", {{"begin", 1}}}});
+  CHECK(issues[0]["fingerprint"].get<std::string>().size() == 16);
+
+  report.conditions.push_back(report.conditions[0]);
+  report.conditions.back().file = "ci/memprof.toml";
+  report.conditions.back().line = 7;
+  report.conditions.push_back(report.conditions[0]);
+  report.conditions.back().bytes = 1;
+  const auto two = nlohmann::ordered_json::parse(to_gitlab_code_quality(report));
+  REQUIRE(two.size() == 2);
+  CHECK(two[0]["fingerprint"] == issues[0]["fingerprint"]);
+  CHECK(two[1]["fingerprint"] != issues[0]["fingerprint"]);
+  CHECK(two[1]["location"] == nlohmann::ordered_json{{"path", "ci/memprof.toml"}, {"lines", {{"begin", 7}}}});
+  report.conditions.erase(report.conditions.begin(), report.conditions.begin() + 2);
+  CHECK(to_gitlab_code_quality(report) == "[]\n");
 }
 
 TEST_CASE("check: JUnit XML stays well-formed whatever names there are") {

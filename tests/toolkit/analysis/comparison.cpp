@@ -201,6 +201,47 @@ TEST_CASE("comparison: a real run and one without dispatch are told apart") {
   CHECK_THAT(to_text(compare_runs({run.run("before")}, {run.run("after")})), !ContainsSubstring("modes"));
 }
 
+TEST_CASE("comparison: the difference of reserved bytes is that of the peaks and of what is reserved above them") {
+  const auto run = [](const char* title, std::uint64_t block, std::uint64_t reserved) {
+    memprof::trace events;
+    auto capture = memprof::begin_capture({.trace = &events});
+    const memprof::memory_space device{"gpu"};
+    const memprof::event_sink sink;
+    sink.reserve(device, 0x10000, reserved);
+    sink.allocate(device, 0x10000U, block);
+    sink.deallocate(device, 0x10000U);
+    capture.end();
+    const memprof::profile of = capture.profile();
+    return compared_run_of(title, of, of.space("gpu"), memprof::stack_table_of(events, true, true));
+  };
+  const comparison of = compare_runs({run("before", 1'024, 4'096)}, {run("after", 2'048, 8'192)});
+  CHECK_THAT(to_text(of, {.columns = 200}),
+             ContainsSubstring("Reserved  4.00 KiB before, 8.00 KiB after: +4.00 KiB, of which peak +1.00 KiB, "
+                               "reserved above the peak +3.00 KiB\n"));
+  const nlohmann::ordered_json reserved = to_json(of)["reserved"];
+  CHECK(reserved == nlohmann::ordered_json{{"before_bytes", 4'096},
+                                           {"after_bytes", 8'192},
+                                           {"change_bytes", 4'096},
+                                           {"peak_change_bytes", 1'024},
+                                           {"above_peak_change_bytes", 3'072}});
+  check_keys(reserved, read_schema("comparison.schema.json").at("definitions").at("reserved"));
+  CHECK(to_json(compare_runs({run("before", 8, 0)}, {run("after", 8, 0)}))["reserved"].is_null());
+}
+
+TEST_CASE("comparison: caveats of both recordings are said, in the text and in the JSON") {
+  recorded before = record([] { const buffer kept = allocated_in("forward", 1'000); });
+  recorded after = record([] { const buffer kept = allocated_in("forward", 2'000); });
+  before.profile.provenance.remarks = {"sizes are multiples of 512 bytes"};
+  after.profile.provenance.remarks = {"sizes are multiples of 512 bytes"};
+  after.profile.exact = false;
+  const comparison of = compared(before, after);
+  const std::string inexact =
+      "after: the profile is not exact: events were lost or memory spaces merged, so the bytes may be too small";
+  CHECK_THAT(to_text(of, {.columns = 200}),
+             ContainsSubstring("Accuracy  sizes are multiples of 512 bytes\n") && ContainsSubstring(inexact + "\n"));
+  CHECK(to_json(of)["caveats"] == std::vector<std::string>{"sizes are multiples of 512 bytes", inexact});
+}
+
 TEST_CASE("comparison: other memory spaces whose peaks differ are named") {
   const auto program = [](std::size_t on_device) {
     return record([&] {

@@ -5,6 +5,7 @@
 #include <memprof/report/text/display_width.hpp>
 #include <memprof/toolkit/analysis/leaks_json.hpp>
 #include <memprof/toolkit/analysis/leaks_text.hpp>
+#include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/trace/trace.hpp>
 
@@ -28,6 +29,7 @@
 #include <random>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -64,6 +66,8 @@ struct program {
   const char* name;
   int steps;
   std::function<std::function<void(int)>()> make;  ///< the body, with what it keeps
+  std::string_view owner = "leak";                 ///< of what leaks
+  std::string_view space = "cpu";
 };
 
 template <class Kept, class Body>
@@ -89,7 +93,22 @@ leak_report run(const program& each, memprof::profile* of = nullptr) {
 
 using buffers = std::list<buffer>;
 
-/// Each leaks by "leak", and nothing else leaks.
+/// An allocator that reserves memory for each block of a step where `finds_room` says that there is none, and gives none back.
+template <class FindsRoom>
+std::function<std::function<void(int)>()> reserving(FindsRoom finds_room) {
+  return [finds_room] {
+    return [finds_room](int step) {
+      const memprof::memory_space device{"gpu"};
+      const memprof::event_sink sink;
+      const std::uint64_t address = 0x10'0000'0000U + (static_cast<std::uint64_t>(step) << 21U);
+      if (!finds_room(step)) sink.reserve(device, address, 2 << 20);
+      sink.allocate(device, address, 4'000);
+      sink.deallocate(device, address);
+    };
+  };
+}
+
+/// Each leaks by "leak", or by what is reserved in no block, and nothing else leaks.
 std::vector<program> leaking_programs() {
   return {
       {"a block in every step", 100, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("leak", 256)); })},
@@ -140,6 +159,8 @@ std::vector<program> leaking_programs() {
        })},
       {"keys of a map that are never looked up again", 256,
        keeping<std::map<int, buffer>>([](auto& kept, int step) { kept[step * 17] = allocated_in("leak", 90); })},
+      {"fragmentation: in every third step no free block is large enough", 120, reserving([](int step) { return step % 3 != 0; }),
+       memprof::reserved_beyond_blocks, "gpu"},
   };
 }
 
@@ -212,6 +233,8 @@ std::vector<program> sound_programs() {
          kept.push_back(allocated_in("checkpoint", 50'000));
          if (kept.size() > 2) kept.pop_front();
        })},
+      {"an allocator whose free blocks are large enough after a quarter of the run", 120,
+       reserving([](int step) { return step % 3 != 0 || step >= 30; })},
       {"too few steps to tell", 7, keeping<buffers>([](auto& kept, int) { kept.push_back(allocated_in("list", 256)); })},
   };
 }
@@ -225,8 +248,8 @@ TEST_CASE("leaks: each of the programs that leak is found, with its owner and no
     CHECK(found.segment == "STEP");
     CHECK(found.steps == each.steps);
     REQUIRE(found.growing.size() == 1);
-    CHECK(found.growing[0].operation == "leak");
-    CHECK(found.growing[0].space == "cpu");
+    CHECK(found.growing[0].operation == each.owner);
+    CHECK(found.growing[0].space == each.space);
     CHECK(found.growing[0].trend.per_step > 0);
   }
 }
@@ -247,9 +270,10 @@ TEST_CASE("leaks: the profile of each program names the same owners, though it d
     const leak_report found = run(each, &profile);
     REQUIRE(found.growing.size() == 1);
     const memprof::growth& trend = found.growing[0].trend;
-    REQUIRE(profile.space("cpu").growing.size() == 1);
-    const memprof::owner_growth& owner = profile.space("cpu").growing[0];
-    CHECK(owner.owner == "leak");
+    const memprof::space_profile& space = profile.space(std::string{each.space});
+    REQUIRE(space.growing.size() == 1);
+    const memprof::owner_growth& owner = space.growing[0];
+    CHECK(owner.owner == each.owner);
     CHECK(owner.steps == each.steps);
     // Both divide the run into parts, of a 64th and of up to a 32nd of it.
     CHECK(owner.within_steps <= std::max(1, each.steps / 32));
@@ -262,7 +286,7 @@ TEST_CASE("leaks: the profile of each program names the same owners, though it d
     INFO(each.name);
     memprof::profile profile;
     (void)run(each, &profile);
-    CHECK(profile.space("cpu").growing.empty());
+    for (const memprof::space_profile& space : profile.spaces) CHECK(space.growing.empty());
   }
 }
 
@@ -288,6 +312,12 @@ TEST_CASE("leaks: growth per step, its begin, its blocks and their steps are exa
   CHECK(owner.blocks == 640);
   CHECK(owner.oldest_step == 0);
   CHECK(owner.newest_step == 639);
+  CHECK(found.age_of(owner.oldest_step) == 639);
+  CHECK(found.age_of(owner.newest_step) == 0);
+  CHECK(to_json(found)["grows"][0]["oldest_age"] == 639);
+  CHECK(to_json(found)["grows"][0]["newest_age"] == 0);
+  CHECK_THAT(to_text(found, 1, {.columns = 120}), ContainsSubstring("oldest, step (age)") &&
+                                                      ContainsSubstring("256 B, 1 (639)") && ContainsSubstring("256 B, 640 (0)"));
   CHECK(owner.oldest_bytes == 256);
   REQUIRE(found.levelled.size() == 1);
   CHECK(found.levelled[0].operation == "cache");
@@ -343,6 +373,37 @@ TEST_CASE("leaks: blocks are those at the end of the last step, though the progr
   CHECK(found.growing[0].oldest_step == 0);
   CHECK(found.growing[0].newest_step == 39);
   CHECK(found.growing[0].trend.last == 40 * 1'024);
+}
+
+TEST_CASE("leaks: layers that grew alike are one row, and one that grew otherwise is another") {
+  std::list<buffer> kept;
+  const leak_report found = leaks_of([&] {
+    for (int step = 0; step < 100; ++step) {
+      for (int layer = 0; layer < 12; ++layer) kept.push_back(allocated_in("h." + std::to_string(layer), layer == 7 ? 500 : 100));
+      for (int layer = 0; layer < 3; ++layer) {
+        if (step == 1) kept.push_back(allocated_in("cache." + std::to_string(layer), 2'000));
+      }
+      memprof::snapshot("STEP");
+    }
+  });
+  REQUIRE(found.growing.size() == 2);
+  const memprof::growing_owner& layers = found.growing[0];
+  CHECK(layers.operation == "h.*");
+  CHECK(layers.operations == 11);
+  CHECK(layers.trend.per_step == 1'100);
+  CHECK(layers.trend.first == 1'100);
+  CHECK(layers.trend.last == 100 * 1'100);
+  CHECK(layers.blocks == 1'100);
+  CHECK(layers.oldest_step == 0);
+  CHECK(layers.newest_step == 99);
+  CHECK(found.growing[1].operation == "h.7");
+  CHECK(found.growing[1].trend.per_step == 500);
+  REQUIRE(found.levelled.size() == 1);
+  CHECK(found.levelled[0].operation == "cache.*");
+  CHECK(found.levelled[0].trend.last == 6'000);
+  CHECK_THAT(to_text(found, 1, {.columns = 120}),
+             ContainsSubstring("grows by 1.56 KiB per step, most of it from h.* x11, since step 1"));
+  CHECK(to_json(found)["grows"][0]["operations"] == 11);
 }
 
 TEST_CASE("leaks: an owner of a third of the growth is not most of it, and one that grew too briefly has not stopped") {
@@ -408,6 +469,26 @@ TEST_CASE("leaks: a run that is not exact says so") {
   found.exact = false;
   CHECK_THAT(to_text(found, 1), ContainsSubstring("Accuracy  not exact: lost frees look like leaks"));
   CHECK(to_json(found)["exact"] == false);
+  found.remarks = {"12 bytes were not recorded"};
+  CHECK_THAT(to_text(found, 1), ContainsSubstring("Accuracy  not exact") && ContainsSubstring("12 bytes were not recorded\n"));
+  CHECK(to_json(found)["caveats"][1] == "12 bytes were not recorded");
+}
+
+TEST_CASE("leaks: caveats of the recording are the answer's, of every memory space and each once") {
+  memprof::trace events;
+  auto capture = memprof::begin_capture({.trace = &events});
+  const buffer kept = allocated_in("leak", 64);
+  capture.end();
+  memprof::profile of = capture.profile();
+  memprof::space_profile other = of.spaces.front();
+  other.name = "dram";
+  other.capacity_is_per_core = true;
+  other.capacity = 1024;
+  of.spaces.push_back(other);
+  of.provenance.remarks = {"12 bytes were not recorded"};
+  const std::vector<std::string> remarks = remarks_on(of);
+  CHECK(find_leaks(events, of).remarks == remarks);
+  CHECK(std::count(remarks.begin(), remarks.end(), "12 bytes were not recorded") == 1);
 }
 
 TEST_CASE("leaks: where what grows is made up for, the space does not grow, and nothing is foretold") {

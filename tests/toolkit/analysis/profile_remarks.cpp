@@ -110,4 +110,9 @@ TEST_CASE("profile remarks: what contradicts itself in a profile is one") {
         std::vector<std::string>{"the profile contradicts itself: live_at_peak.bytes is 0, but cumulative_peak is 100"});
 }
 
+TEST_CASE("profile remarks: those of several runs have the title of their run, unless all have them") {
+  CHECK(memprof::titled_remarks({"before", "after"}, {{"a", "b"}, {"c", "a"}}) ==
+        std::vector<std::string>{"a", "before: b", "after: c"});
+}
+
 }  // namespace memprof_tests::analysis_profile_remarks

@@ -232,7 +232,25 @@ TEST_CASE("rank merge: missing, unfinished and inexact ranks are named") {
   CHECK_THAT(text, ContainsSubstring("Missing   rank 1 of 4 left no recording\n"));
   CHECK_THAT(text, ContainsSubstring("Partial   rank 2: its capture had not ended\n"));
   CHECK_THAT(text, ContainsSubstring("rank 3: it was ended while it wrote 'run_rank3.tmp12'\n"));
-  CHECK_THAT(text, ContainsSubstring("Accuracy  rank 0 is not exact: "));
+  CHECK_THAT(text, ContainsSubstring("Accuracy  rank 0 is not exact\n"));
+}
+
+TEST_CASE("rank merge: caveats about recordings are said once for the ranks that have them, whatever their numbers") {
+  rank_merge merge;
+  for (std::int64_t rank = 0; rank < 3; ++rank) {
+    memprof::profile of = trained(rank);
+    of.provenance.remarks = {"sizes are multiples of 512 bytes", std::to_string(100 - rank) + " rows were left out"};
+    if (rank == 2) of.provenance.remarks.emplace_back("its clock stood still");
+    merge.add(of, "run.json", static_cast<std::size_t>(rank));
+  }
+  const merged_ranks of = merge.result();
+  REQUIRE(of.remarks.size() == 3);
+  CHECK(of.remarks[1].ranks == 3);
+  const std::string text = to_text(of);
+  CHECK_THAT(text, ContainsSubstring("Accuracy  all 3 ranks: sizes are multiples of 512 bytes\n"));
+  CHECK_THAT(text, ContainsSubstring("all 3 ranks, of which rank 0: 100 rows were left out\n"));
+  CHECK_THAT(text, ContainsSubstring("rank 2: its clock stood still\n"));
+  CHECK(to_json(of)["caveats"].size() == 4);  // rank 3 is missing, too
 }
 
 TEST_CASE("rank merge: what should be alike and is not is named; numbers in command lines may differ") {

@@ -197,4 +197,15 @@ TEST_CASE("waterfall text: two runs whose processes differ by 100 MiB say so, wh
   CHECK_THAT(to_text(make_waterfall({small, column("unknown", {}, "BUILD")})), !ContainsSubstring("resident"));
 }
 
+TEST_CASE("waterfall text: caveats of the recordings are notes, under the title of their column") {
+  memprof::compared_run first = column("estimate", {{{"index"}, category::other, 1000, 1}}, "BUILD");
+  memprof::compared_run second = column("measured", {{{"index"}, category::other, 1100, 1}}, "BUILD");
+  first.remarks = {"both clocks stood still"};
+  second.remarks = {"both clocks stood still", "12 bytes were not recorded"};
+  const memprof::waterfall of = make_waterfall({first, second});
+  CHECK_THAT(to_text(of, {.columns = 200}),
+             ContainsSubstring("both clocks stood still\n") && ContainsSubstring("measured: 12 bytes were not recorded\n"));
+  CHECK(to_json(of)["caveats"] == std::vector<std::string>{"both clocks stood still", "measured: 12 bytes were not recorded"});
+}
+
 }  // namespace memprof_tests::report_waterfall_text

@@ -266,6 +266,9 @@ TEST_CASE("what if: another element type changes what is known to hold real numb
   CHECK(found.after.bytes == 2'000 + 800 + 200 + 60);
   CHECK(found.price.untyped_bytes == 60);
   CHECK(found.changed_blocks == 1);
+  CHECK(found.price.retyped_blocks == 1);
+  CHECK_THAT(to_text(found, {.columns = 200}), ContainsSubstring("kernels for another type may need other scratch memory"));
+  CHECK(what_if(of.history, {.types = {{"forward", "", "fp32"}}}).price.retyped_blocks == 1);  // the bf16 ones
   CHECK(what_if(of.history, {.types = {{"forward", "fp32", "bf16"}}}).after.bytes == 2'000 + 800 + 200 + 30);
   CHECK(what_if(of.history, {.types = {{"forward", "fp32", "fp8"}}}).after.bytes == 1'000 + 800 + 100 + 15);
   CHECK_THROWS_WITH(what_if(of.history, {.types = {{"forward", "", "fp12"}}}),
@@ -316,6 +319,31 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
                     ContainsSubstring("no block of category input has a shape"));
   CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &unshaped.history}}),
                     ContainsSubstring("they differ in the number of blocks that step allocates"));
+}
+
+TEST_CASE("what if: a number that lies in another operation in the other run keeps its size and needs no partner") {
+  const auto run_with = [](std::size_t batch) {
+    return record([&] {
+      const buffer input = allocated_in("step", batch * 1'000);
+      const buffer number = allocated_in(batch > 4 ? "step/fill" : "step", 4);
+      const buffer loss = allocated_in("loss", batch * 8);  // of one sample: as small as a number
+      const buffer counter = allocated_in("count", 8);
+    });
+  };
+  const recorded two = run_with(2);
+  const recorded eight = run_with(8);
+  const auto batch = [](double factor, const recorded& other) {
+    return what_if_change{.batch = what_if_change::batching{.factor = factor, .batch_size = 0, .other = &other.history}};
+  };
+  CHECK(what_if(two.history, batch(3, eight)).after.bytes == 6 * 1'008 + 12);
+  CHECK(what_if(eight.history, batch(0.5, two)).after.bytes == 4 * 1'008 + 12);
+  CHECK(what_if(run_with(1).history, batch(3, two)).after.bytes == 3 * 1'008 + 12);
+  const recorded other = record([] {
+    const buffer input = allocated_in("step", 2'000);
+    const buffer more = allocated_in("other", 9);
+  });
+  CHECK_THROWS_WITH(what_if(two.history, batch(2, other)), ContainsSubstring("blocks that loss allocates"));
+  CHECK_THROWS_WITH(what_if(other.history, batch(2, two)), ContainsSubstring("blocks that other allocates"));
 }
 
 TEST_CASE("what if: recomputed layers keep their inputs and results, and need their scratch twice") {
@@ -393,12 +421,12 @@ TEST_CASE("what if: layers whose backward operations have no common scope are re
 TEST_CASE("what if: offloaded blocks are away between the end of their operation and their free") {
   const recorded of = train(3);
   const what_if_result found = what_if(of.history, {.offload = {"forward/layer"}});
-  // The third layer: the batch and two results as inputs, its own block, scratch and result.
-  CHECK(found.after.bytes == 3 * 100 + 1'000 + 5'000 + 100);
-  CHECK(found.price.offloaded_blocks == 3);
-  CHECK(found.price.offloaded_bytes == 3'000);
-  CHECK(found.price.fetched_bytes == 3'000);
-  CHECK(found.price.offloaded_peak == 3'000);
+  // The third layer: the batch and a result as inputs, its own block, scratch and result. The first result is away, too.
+  CHECK(found.after.bytes == 2 * 100 + 1'000 + 5'000 + 100);
+  CHECK(found.price.offloaded_blocks == 3 + 2);
+  CHECK(found.price.offloaded_bytes == 3'200);
+  CHECK(found.price.fetched_bytes == 3'200);
+  CHECK(found.price.offloaded_peak == 3'200);
   CHECK(found.price.unreturned_blocks == 0);
 
   const recorded state = record([] {
@@ -415,6 +443,57 @@ TEST_CASE("what if: offloaded blocks are away between the end of their operation
   CHECK(gone.price.unreturned_blocks == 1);
   CHECK_THAT(to_text(gone), ContainsSubstring("1 offloaded block is never freed"));
   CHECK_THROWS_WITH(what_if(state.history, {.offload = {"(outside every operation)"}}), ContainsSubstring("name an operation"));
+}
+
+TEST_CASE("what if: what was offloaded comes back for its last use alone, if that is known") {
+  const auto run_with = [](bool with_uses) {
+    return record(
+        [] {
+          buffer kept;
+          buffer result;
+          {
+            const auto scope = memprof::track_operation("layer", category::activation);
+            kept = buffer(1'000);
+            result = buffer(10);
+          }
+          result.free();
+          const auto scope = memprof::track_operation("gradients of layer", category::temporary);
+          {
+            const buffer work = allocated_in("product", 100);
+            memprof::mark_use(kept.address());
+          }
+          { const buffer work = allocated_in("sum", 700); }
+          kept.free();
+        },
+        with_uses);
+  };
+  CHECK(what_if(run_with(false).history, {.offload = {"layer"}}).after.bytes == 1'700);
+  CHECK(what_if(run_with(true).history, {.offload = {"layer"}}).after.bytes == 1'100);
+}
+
+TEST_CASE("what if: what is never freed and has no category stays where it is when its owner is offloaded") {
+  buffer workspace;
+  const recorded of = record([&] {
+    buffer kept;
+    buffer result;
+    {
+      const auto scope = memprof::track_operation("layer", category::activation);
+      kept = buffer(1'000);
+      workspace = allocated_in("product", 3'000, category::other);
+      result = buffer(10);
+    }
+    { const buffer scratch = allocated_in("other", 500); }
+  });
+  const what_if_result found = what_if(of.history, {.offload = {"layer"}});
+  CHECK(found.before.bytes == 4'510);
+  CHECK(found.price.offloaded_blocks == 1);
+  CHECK(found.price.offloaded_bytes == 1'000);
+  CHECK(found.price.unreturned_blocks == 0);
+  CHECK(found.price.unmoved_blocks == 1);
+  CHECK(found.price.unmoved_bytes == 3'000);
+  CHECK(found.after.bytes == 4'010);  // in the layer; then only the workspace and others' scratch
+  CHECK_THAT(to_text(found), ContainsSubstring("2.93 KiB in 1 block of the offloaded owners stays: never freed"));
+  CHECK(to_json(found)["price"]["unmoved_bytes"] == 3'000);
 }
 
 TEST_CASE("what if: where an allocator reserved memory, both runs go through its model") {
@@ -607,6 +686,23 @@ TEST_CASE("what if: an answer from a run that is not exact says so") {
   CHECK(to_json(found)["exact"] == false);
   CHECK_THAT(to_text(rank_owners(of.history)), ContainsSubstring("Accuracy  not exact"));
   CHECK_THAT(to_text(find_target(of.history, 1'000)), ContainsSubstring("Accuracy  not exact"));
+}
+
+TEST_CASE("what if: caveats of the recording are the answer's, and so are those of a run with another batch") {
+  recorded of = record([] { const buffer kept = allocated_in("forward", 1'000); });
+  of.history.remarks = {"12 bytes were not recorded"};
+  for (const std::string& text : {to_text(what_if(of.history, {.without = {"forward"}})), to_text(rank_owners(of.history)),
+                                  to_text(find_target(of.history, 1'000))})
+    CHECK_THAT(text, ContainsSubstring("12 bytes were not recorded\n"));
+  CHECK(to_json(rank_owners(of.history))["caveats"].back() == "12 bytes were not recorded");
+  CHECK(to_json(find_target(of.history, 1'000))["caveats"].back() == "12 bytes were not recorded");
+
+  recorded other = record([] { const buffer kept = allocated_in("forward", 2'000); });
+  other.history.remarks = {"12 bytes were not recorded", "its clock stood still"};
+  what_if_change change;
+  change.batch = what_if_change::batching{.factor = 3, .batch_size = 0, .other = &other.history};
+  CHECK(what_if(of.history, change).remarks ==
+        std::vector<std::string>{"12 bytes were not recorded", "the other run: its clock stood still"});
 }
 
 TEST_CASE("what if: the JSON has what its schema describes") {

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -20,6 +21,10 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace {
+
+/// Never freed and without a category, such as the workspace of a product that its library keeps for the next one: no change of
+/// the program moves it.
+bool is_unknown_state(const history_block& block) { return block.category == category::other && block.end == never_freed; }
 
 /// The outermost calls of an owner, and what was allocated in each.
 class owner_calls {
@@ -48,19 +53,26 @@ class owner_calls {
   /// The owner's call around a call, or it itself; 0: none.
   [[nodiscard]] std::uint32_t around(std::uint32_t call) const { return of_call_[call]; }
 
-  /// What is live at the call's end, without its result: the last of them, which is used next.
-  [[nodiscard]] std::vector<std::uint32_t> left_by(std::uint32_t call, bool with_state) const {
-    std::vector<std::uint32_t> left;
-    std::size_t result = 0;  // one more than its index
+  /// The last block of those that can be made again which is live at the call's end: what is used next; nothing if there is none.
+  [[nodiscard]] std::optional<std::uint32_t> result_of(std::uint32_t call) const {
+    std::optional<std::uint32_t> result;
     for (const std::uint32_t block : blocks_in(call)) {
       const history_block& each = run_.blocks[block];
-      if (each.end < run_.calls[call].end) continue;
-      const bool can_return = is_intermediate(each.category) && each.end != never_freed;
-      if (!can_return && !(with_state && is_movable(each))) continue;
-      left.push_back(block);
-      if (can_return) result = left.size();
+      if (each.end >= run_.calls[call].end && is_intermediate(each.category) && each.end != never_freed) result = block;
     }
-    if (result != 0) left.erase(left.begin() + static_cast<std::ptrdiff_t>(result - 1));
+    return result;
+  }
+
+  /// What is live at the call's end, without its result.
+  [[nodiscard]] std::vector<std::uint32_t> left_by(std::uint32_t call, bool with_state) const {
+    std::vector<std::uint32_t> left;
+    const std::optional<std::uint32_t> result = result_of(call);
+    for (const std::uint32_t block : blocks_in(call)) {
+      const history_block& each = run_.blocks[block];
+      if (each.end < run_.calls[call].end || block == result) continue;
+      const bool can_return = is_intermediate(each.category) && each.end != never_freed;
+      if (can_return || (with_state && is_movable(each))) left.push_back(block);
+    }
     return left;
   }
 
@@ -80,13 +92,26 @@ class owner_calls {
   }
 
  private:
-  [[nodiscard]] static bool is_movable(const history_block& block) { return block.category != category::input; }
+  [[nodiscard]] static bool is_movable(const history_block& block) {
+    return block.category != category::input && !is_unknown_state(block);
+  }
 
   const block_history& run_;
   std::vector<std::uint32_t> of_call_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> blocks_;
   std::vector<std::uint32_t> calls_;
 };
+
+/// Counts what the calls made and kept, of which nothing says what it is.
+void count_unknown_state(what_if_price& price, const owner_calls& calls, const block_history& run) {
+  for (const std::uint32_t call : calls.calls()) {
+    for (const std::uint32_t block : calls.blocks_in(call)) {
+      if (!is_unknown_state(run.blocks[block])) continue;
+      ++price.unmoved_blocks;
+      price.unmoved_bytes += run.blocks[block].bytes;
+    }
+  }
+}
 
 /// What one call kept for later.
 struct kept_blocks {
@@ -198,6 +223,29 @@ std::vector<kept_blocks> kept_by(const owner_calls& calls, const scenario& in, b
   return kept;
 }
 
+/// Has a block elsewhere from an event on, until the begin of the call that frees it. Where its last use is known, what comes
+/// back ends with that.
+void send_away(scenario& to, const block_history& run, std::uint32_t block, event_number leaves, places_before& places) {
+  const history_block& each = run.blocks[block];
+  const run_point end = to.ends[block];
+  lifetime away{after_event(leaves - 1), never, block};
+  if (end != never) {
+    const block_history::call& freeing = run.calls[each.freed_in];
+    const event_number returns = each.freed_in != 0 && freeing.begin >= leaves ? freeing.begin : each.end;
+    away.end = places.next(returns);
+    const bool is_use_known = !run.uses.empty() && run.uses[block].is_known && run.uses[block].last >= returns;
+    to.further.push_back({away.end, is_use_known ? std::min(end, after_event(run.uses[block].last)) : end, block});
+    to.price.fetched_bytes += to.bytes[block];
+  } else {
+    ++to.price.unreturned_blocks;
+  }
+  to.away.push_back(away);
+  to.ends[block] = away.begin;
+  to.is_changed[block] = to.has_moved[block] = true;
+  ++to.price.offloaded_blocks;
+  to.price.offloaded_bytes += to.bytes[block];
+}
+
 }  // namespace
 
 void recompute(scenario& to, const block_history& run, std::string_view owner) {
@@ -227,28 +275,18 @@ void recompute(scenario& to, const block_history& run, std::string_view owner) {
 
 void offload(scenario& to, const block_history& run, std::string_view owner) {
   const owner_calls calls{run, owner};
+  count_unknown_state(to.price, calls, run);
   places_before places;
   for (const kept_blocks& kept : kept_by(calls, to, true)) {
-    for (const std::uint32_t block : kept.blocks) {
-      const history_block& each = run.blocks[block];
-      const run_point end = to.ends[block];
-      const event_number leaves = run.calls[kept.call].end;
-      lifetime away{after_event(leaves - 1), never, block};
-      if (end != never) {
-        const block_history::call& freeing = run.calls[each.freed_in];
-        const event_number returns = each.freed_in != 0 && freeing.begin >= leaves ? freeing.begin : each.end;
-        away.end = places.next(returns);
-        to.further.push_back({away.end, end, block});
-        to.price.fetched_bytes += to.bytes[block];
-      } else {
-        ++to.price.unreturned_blocks;
-      }
-      to.away.push_back(away);
-      to.ends[block] = away.begin;
-      to.is_changed[block] = to.has_moved[block] = true;
-      ++to.price.offloaded_blocks;
-      to.price.offloaded_bytes += to.bytes[block];
-    }
+    for (const std::uint32_t block : kept.blocks) send_away(to, run, block, run.calls[kept.call].end, places);
+  }
+  // A result is the input of the next call, which keeps it: it leaves at the end of that.
+  for (std::size_t index = 1; index < calls.calls().size(); ++index) {
+    const std::optional<std::uint32_t> result = calls.result_of(calls.calls()[index - 1]);
+    if (!result || to.ends[*result] == 0 || to.has_moved[*result]) continue;
+    const event_number leaves = run.calls[calls.calls()[index]].end;
+    const std::uint32_t freed_in = run.blocks[*result].freed_in;
+    if (freed_in != 0 && run.calls[freed_in].begin >= leaves) send_away(to, run, *result, leaves, places);
   }
 }
 

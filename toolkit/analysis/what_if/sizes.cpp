@@ -99,36 +99,53 @@ class batch_shapes {
   std::set<std::vector<std::int64_t>> of_parameters_;
 };
 
-/// The size of each block of `run` in `other`: the n-th block of an operation in one is the n-th in the other.
-std::vector<std::int64_t> sizes_in(const block_history& other, const block_history& run) {
-  std::map<std::vector<std::string>, std::uint32_t> operation_of;
-  for (std::uint32_t operation = 0; operation < other.operations.size(); ++operation)
-    operation_of.emplace(other.path(operation), operation);
-  std::vector<std::vector<std::int64_t>> sizes(other.operations.size());
-  for (const history_block& block : other.blocks) sizes[block.operation].push_back(block.bytes);
+/// A number: it does not scale, and in which operation it lies may depend on the size of what it was computed from.
+constexpr std::int64_t most_scalar_bytes = 8;
 
-  std::vector<std::uint32_t> same(run.operations.size());
-  for (std::uint32_t operation = 0; operation < run.operations.size(); ++operation) {
-    const auto found = operation_of.find(run.path(operation));
-    same[operation] = found == operation_of.end() ? static_cast<std::uint32_t>(sizes.size()) : found->second;
+using blocks_of_path = std::map<std::vector<std::string>, std::vector<std::uint32_t>>;
+
+/// The blocks of each operation, in the order of their allocation.
+blocks_of_path blocks_by_path(const block_history& of) {
+  std::vector<std::vector<std::uint32_t>> blocks(of.operations.size());
+  for (std::uint32_t block = 0; block < of.blocks.size(); ++block) blocks[of.blocks[block].operation].push_back(block);
+  blocks_of_path result;
+  for (std::uint32_t operation = 0; operation < of.operations.size(); ++operation) {
+    std::vector<std::uint32_t>& all = result[of.path(operation)];
+    all.insert(all.end(), blocks[operation].begin(), blocks[operation].end());
   }
-  std::vector<std::size_t> next(run.operations.size());
-  std::vector<std::int64_t> result;
-  const auto refuse = [&](std::uint32_t operation) {
+  return result;
+}
+
+void leave_out_scalars(std::vector<std::uint32_t>& blocks, const block_history& of) {
+  std::erase_if(blocks, [&](std::uint32_t block) { return of.blocks[block].bytes <= most_scalar_bytes; });
+}
+
+/// The size of each block of `run` in `other`: the n-th block of an operation in one is the n-th in the other. Where an operation
+/// has more blocks in one of them, its scalars keep their size and need none in the other.
+std::vector<std::int64_t> sizes_in(const block_history& other, const block_history& run) {
+  const auto refuse = [](const block_history& of, std::uint32_t block) {
     raise("the two runs are not the same program with another batch: they differ in the number of blocks that " +
-          owner_labels(run)[operation] + " allocates");
+          owner_labels(of)[of.blocks[block].operation] + " allocates");
   };
-  for (const history_block& block : run.blocks) {
-    const std::uint32_t operation = same[block.operation];
-    if (operation == sizes.size() || next[block.operation] == sizes[operation].size()) refuse(block.operation);
-    result.push_back(sizes[operation][next[block.operation]++]);
+  std::vector<std::int64_t> result;
+  for (const history_block& block : run.blocks) result.push_back(block.bytes);
+  blocks_of_path own = blocks_by_path(run);
+  blocks_of_path of_others = blocks_by_path(other);
+  for (auto& [path, pairs] : own) {
+    std::vector<std::uint32_t>& others = of_others[path];
+    if (pairs.size() != others.size()) {
+      leave_out_scalars(pairs, run);
+      leave_out_scalars(others, other);
+    }
+    if (pairs.size() != others.size()) refuse(pairs.empty() ? other : run, pairs.empty() ? others.front() : pairs.front());
+    for (std::size_t index = 0; index < pairs.size(); ++index) result[pairs[index]] = other.blocks[others[index]].bytes;
+    others.clear();
   }
-  if (run.blocks.size() == other.blocks.size()) return result;
-  for (std::uint32_t operation = 0; operation < run.operations.size(); ++operation) {
-    if (same[operation] != sizes.size() && next[operation] != sizes[same[operation]].size()) refuse(operation);
+  for (auto& [path, others] : of_others) {
+    leave_out_scalars(others, other);
+    if (!others.empty()) refuse(other, others.front());
   }
-  raise("the two runs are not the same program with another batch: the other one has " + std::to_string(other.blocks.size()) +
-        " blocks, this one " + std::to_string(run.blocks.size()));
+  return result;
 }
 
 /// The ratio of the batches: by that most bytes differ.
@@ -168,6 +185,7 @@ void retype(scenario& to, const block_history& run, const std::vector<what_if_ch
     const std::int64_t rest = to.bytes[index] % *from;
     to.bytes[index] = whole * rule->to + (rest * rule->to + *from - 1) / *from;
     to.is_changed[index] = true;
+    ++to.price.retyped_blocks;
   }
 }
 

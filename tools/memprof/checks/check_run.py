@@ -242,7 +242,7 @@ def check_outputs():
     with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
         folder = pathlib.Path(name)
         source = folder / "notes.txt"
-        for option in ("--trace", "--profile", "--page"):
+        for option in ("--trace", "--profile", "--page", "--json"):
             for output, why in [(source, "it exists and is not a memprof "), (folder, "it is a directory; name a file in it"),
                                 (folder / "no" / "folder", "No such file or directory")]:
                 source.write_text("not to be lost")
@@ -260,6 +260,11 @@ def check_outputs():
                 ran = subprocess.run([TOOL, "run", option, output, "--", PROGRAM, "family"], capture_output=True, check=False)
                 expect(f"status for {option}", ran.returncode, 0)
                 expect("whether there is an output", output.stat().st_size > 0, True)
+        # The summary is that of `show` for the same trace, but for the times and names of the files.
+        subprocess.run([TOOL, "run", "--trace", folder / "a.memtrace", "--json", folder / "a.json", "--", PROGRAM, "family"], capture_output=True, check=True)
+        written = json.loads((folder / "a.json").read_text())
+        shown = json.loads(subprocess.run([TOOL, "show", folder / "a.memtrace", "--json"], capture_output=True, check=True).stdout)
+        expect("the summary", {**written, "file": None}, {**shown, "file": None})
         same = folder / "same"
         ran = subprocess.run([TOOL, "run", "--trace", same, "--profile", same, "--", PROGRAM, "family"], capture_output=True, text=True,
                              check=False)

@@ -307,7 +307,7 @@ elseif(TARGET nano_gpt_program)
 endif()
 tool_refuses(check "what is no recording" "cannot read 'text.log': it is neither a trace nor a profile" text.log --peak-at-most 1)
 tool_add_check(check "--help lists every option" options "EXPECTED=--peak-at-most --grow-at-most --limit --compare --tolerance --each \
---space --config --write-baseline --junit --annotations --markdown --all --json --json-out --width")
+--space --config --write-baseline --junit --annotations --annotations-out --markdown --all --json --json-out --width")
 if(TARGET nano_gpt_program)
   tool_add_check(merge "the rank that needs more is named, and those that are missing" merge TRAINER=$<TARGET_FILE:nano_gpt_program>)
   tool_add_check(merge "the rank of mpirun that needs more is named" merge_mpi TRAINER=$<TARGET_FILE:nano_gpt_program>)
