@@ -1,4 +1,5 @@
-// Measures what a capture adds to an allocation and free, to an operator, and to a training step of a GPT as large as GPT-2.
+// Measures what a capture adds to an allocation and free, to an operator, to small operators with their backward pass, and to a
+// training step of a GPT as large as GPT-2. Beside it, what libtorch itself takes to call an observer that does nothing.
 //
 // All variants run in turn in each round, each round starting with another one. Differences are taken within a round, so that a
 // machine that slows down affects all of them. Times are CPU time of the process.
@@ -7,6 +8,7 @@
 #include <memprof/memprof.hpp>
 #include <torch_gpt/model.hpp>
 
+#include <ATen/record_function.h>
 #include <torch/torch.h>
 
 #include <algorithm>
@@ -15,6 +17,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -27,9 +30,22 @@ double cpu_seconds() {
   return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
-enum class variant { off, idle, counting, operations, tracked };
-constexpr std::array<std::string_view, 5> variant_names{"off", "installed, idle", "counting (torch_allocations)",
-                                                        "operations (torch_backend)", "with track_pytorch_ops"};
+enum class variant { off, observed, idle, counting, operations, tracked };
+constexpr std::array<std::string_view, 6> variant_names{"off",
+                                                        "an observer that does nothing",
+                                                        "installed, idle",
+                                                        "counting (torch_allocations)",
+                                                        "operations (torch_backend)",
+                                                        "with track_pytorch_ops"};
+
+/// Asks libtorch for what `torch_backend` asks for, and ignores it.
+at::CallbackHandle add_empty_observer() {
+  return at::addGlobalCallback(
+      at::RecordFunctionCallback{[](const at::RecordFunction&) -> std::unique_ptr<at::ObserverContext> { return nullptr; },
+                                 [](const at::RecordFunction&, at::ObserverContext*) {}}
+          .needsOutputs(true)
+          .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
+}
 
 /// Keeps a variant active until the end of the scope.
 class running {
@@ -37,6 +53,7 @@ class running {
   explicit running(variant wanted) {
     switch (wanted) {
       case variant::off: break;
+      case variant::observed: observer_ = add_empty_observer(); break;
       case variant::idle: memprof::detail::torch_cpu_allocator::instance().install(); break;
       case variant::counting: capture_.emplace(memprof::begin_capture<memprof::torch_allocations>()); break;
       case variant::operations: capture_.emplace(memprof::begin_capture<memprof::torch_backend>()); break;
@@ -51,12 +68,14 @@ class running {
   ~running() {
     ops_.reset();
     capture_.reset();
+    if (observer_.has_value()) at::removeCallback(*observer_);
     memprof::detail::torch_cpu_allocator::instance().end();
   }
 
  private:
   std::optional<memprof::capture_guard> capture_;
   std::optional<memprof::pytorch_ops_guard> ops_;
+  std::optional<at::CallbackHandle> observer_;
 };
 
 void allocate_and_free(std::int64_t times) {
@@ -66,6 +85,12 @@ void allocate_and_free(std::int64_t times) {
 void add_small(std::int64_t times) {
   static const at::Tensor left = at::ones({8, 8});
   for (std::int64_t count = 0; count < times; ++count) (void)at::add(left, left);
+}
+
+void train_small(std::int64_t times) {
+  static const at::Tensor input = at::ones({8, 8});
+  static const at::Tensor weight = torch::ones({8, 8}, torch::requires_grad());
+  for (std::int64_t count = 0; count < times; ++count) (weight * input).sum().backward();
 }
 
 /// The seconds of one run of `work` in each of the first `variants` variants, per round.
@@ -153,6 +178,9 @@ int main(int argument_count, char** arguments) {
   const int rounds = argument_count > 1 ? std::max(1, std::atoi(arguments[1])) : 7;
   at::set_num_threads(1);
   constexpr std::int64_t times = 100'000;
+  constexpr std::int64_t backward_times = 10'000;
+  print_each("mul, sum and backward of 8 x 8 tensors", measure(variant_names.size(), rounds, [] { train_small(backward_times); }),
+             backward_times);
   const torch::NoGradGuard plain_operators;
   print_each("at::empty({1000}) and its end", measure(variant_names.size(), rounds, [] { allocate_and_free(times); }), times);
   const double ns_per_operator =

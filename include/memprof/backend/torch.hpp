@@ -71,8 +71,8 @@ class torch_allocations {
 /// Shape, element type and `requires_grad` are recorded for each block that an operator returns (docs/torch.md covers views and
 /// nested operators), until an annotation of the program says more.
 ///
-/// Cost: about 270 ns more per operator, most of which libtorch needs to call an observer and to copy the outputs for it; 0.5 MiB
-/// of memory, and about 12 KiB per thread.
+/// Cost: about 350 ns more per operator, a third of which libtorch needs to call an observer and to copy the outputs for it; 0.5
+/// MiB of memory, and about 16 KiB per thread.
 class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";

@@ -66,8 +66,9 @@ class output_labels {
   const auto kind = static_cast<std::uint32_t>(1U | static_cast<unsigned>(sizes.size()) << 1U |
                                                static_cast<unsigned>(tensor.requires_grad()) << 8U |
                                                static_cast<unsigned>(tensor.scalar_type()) << 16U);
-  std::uint64_t hash = kind;
-  for (const std::int64_t size : sizes) hash = (hash ^ static_cast<std::uint64_t>(size)) * 0x9E3779B97F4A7C15U;
+  constexpr std::uint64_t spread = 0x9E3779B97F4A7C15U;
+  std::uint64_t hash = kind * spread;  // tensors without dimensions differ by it alone
+  for (const std::int64_t size : sizes) hash = (hash ^ static_cast<std::uint64_t>(size)) * spread;
   torch_thread::known_shape& known = self.shapes[(hash ^ hash >> 32U) % torch_thread::cached_shapes];
   if (known.kind == kind && std::equal(sizes.begin(), sizes.end(), known.sizes)) return known.id;
   const label id = process_output_labels().find(tensor);

@@ -35,6 +35,7 @@ struct torch_thread {
   static constexpr std::size_t max_open = 128;  ///< deeper operators count as part of the innermost one that is kept
   static constexpr std::size_t max_undecided = 8;
   static constexpr std::size_t cached_names = 64;
+  static constexpr std::size_t cached_texts = 256;
   static constexpr std::size_t cached_gradients = 32;
   static constexpr std::size_t max_new_blocks = 16;
   static constexpr std::size_t cached_shapes = 64;
@@ -44,6 +45,11 @@ struct torch_thread {
     const char* text;
     std::size_t size;
     label id;
+  };
+  struct known_text {
+    const char* text;
+    std::uint32_t size;
+    label id;  ///< 0: the entry is empty
   };
   struct known_gradients {
     label scope;
@@ -76,6 +82,7 @@ struct torch_thread {
   torch_thread* next_parked;
 
   known_name names[cached_names];               ///< by the name's address
+  known_text texts[cached_texts];               ///< by a hash
   known_gradients gradients[cached_gradients];  ///< by the scope's label
   known_shape shapes[cached_shapes];            ///< by a hash
 };
