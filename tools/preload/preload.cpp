@@ -11,6 +11,7 @@
 //                            `InitializeInjection` when the program initialises it
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
 #include "next_heap.hpp"
+#include "program_heaps.hpp"
 #include "start.hpp"
 
 #include <memprof/backend/cuda.hpp>
@@ -24,6 +25,7 @@
 #include <memprof/record/session_files.hpp>
 #include <memprof/trace/fact_table.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -45,9 +47,6 @@ int __cxa_atexit(void (*)(void*), void*, void*) noexcept;
 
 namespace memprof_preload {
 namespace {
-
-/// Names an object of this library, by its address.
-constinit char own_place = 0;
 
 [[nodiscard]] const char* own_path() noexcept {
   Dl_info own{};
@@ -79,29 +78,35 @@ void leave_environment() noexcept {
   }
 }
 
-/// Whether the program's calls of `malloc` come here: an executable with one of its own comes first.
-[[nodiscard]] bool is_called() noexcept {
-  Dl_info own{};
-  Dl_info called{};
-  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
-  return symbol == nullptr || ::dladdr(&own_place, &own) == 0 || ::dladdr(symbol, &called) == 0 ||
-         own.dli_fbase == called.dli_fbase;
-}
-
 [[nodiscard]] memprof::stack_capture asked_stacks() noexcept {
   const char* const asked = std::getenv("RUN_BY_MEMPROF_STACKS");
   if (asked == nullptr) return memprof::stack_capture::off;
   return std::strcmp(asked, "all") == 0 ? memprof::stack_capture::all : memprof::stack_capture::sampled;
 }
 
-/// Adds to the table of what is not captured. Throws `std::bad_alloc`.
-void report_missing(const char* source, std::string why_not) {
-  static auto* const rows = new std::vector<memprof::missing_source>;  // it outlives the program's last call
-  rows->push_back({source, std::move(why_not)});
-  memprof::event_sink{}.add_facts(memprof::to_table(*rows));
+/// The table of what is not captured, which outlives the program's last call.
+[[nodiscard]] std::vector<memprof::missing_source>& missing_sources() {
+  static auto* const rows = new std::vector<memprof::missing_source>;
+  return *rows;
 }
 
-void begin() noexcept {
+/// Adds to the table of what is not captured, unless it has that source. Throws `std::bad_alloc`.
+void report_missing(const char* source, std::string why_not) {
+  std::vector<memprof::missing_source>& rows = missing_sources();
+  if (std::any_of(rows.begin(), rows.end(), [&](const memprof::missing_source& row) { return row.source == source; })) return;
+  rows.push_back({source, std::move(why_not)});
+  memprof::event_sink{}.add_facts(memprof::to_table(rows));
+}
+
+/// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
+void report_other_heaps() {
+  if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
+  if (const std::string library = library_with_operator_new(); !library.empty())
+    report_missing("operator new", "that of " + library + " does not call malloc");
+}
+
+/// Begins the capture of this process; the first one of this program, or that of a child.
+void begin(bool is_first) noexcept {
   const memprof::detail::errno_guard kept;
   const memprof::detail::recording_suppressor hidden;
   const char* const folder = std::getenv("RUN_BY_MEMPROF_FOLDER");
@@ -116,7 +121,8 @@ void begin() noexcept {
     options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
-    if (!is_called()) report_missing("malloc", "the program has a malloc of its own, linked into it");
+    if (is_first) return report_other_heaps();
+    if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
   }
@@ -157,19 +163,18 @@ constinit bool is_finishing = false;  ///< every library's destructors have run
 void finish(void*) noexcept {
   is_finishing = true;
   if (memprof::detail::active_capture() == 0) return;
-  if (is_for_cuda() && !has_cuda) {
+  try {
     const memprof::detail::recording_suppressor hidden;
-    try {
-      report_missing("CUDA", "the program did not initialise it");
-    } catch (const std::bad_alloc&) {
-      memprof::event_sink{}.count_dropped_event();
-    }
+    report_other_heaps();
+    if (is_for_cuda() && !has_cuda) report_missing("CUDA", "the program did not initialise it");
+  } catch (const std::bad_alloc&) {
+    memprof::event_sink{}.count_dropped_event();
   }
   memprof::end_capture();
 }
 
 /// In the child of a `fork` that is to be recorded. The library's own handler, registered before, has ended the parent's capture.
-void begin_in_child() noexcept { begin(); }
+void begin_in_child() noexcept { begin(false); }
 
 }  // namespace
 
@@ -179,7 +184,7 @@ void start(char** environment) noexcept {
   if (process == nullptr) return;
   const bool records_children = std::getenv("RUN_BY_MEMPROF_CHILDREN") != nullptr;
   if (!records_children && std::strtol(process, nullptr, 10) != ::getpid()) return leave_environment();
-  begin();
+  begin(true);
   if (records_children) ::pthread_atfork(nullptr, nullptr, begin_in_child);
   // Of no library, and registered before all others, so that it runs after every destructor.
   __cxa_atexit(finish, nullptr, nullptr);

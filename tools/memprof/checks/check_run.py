@@ -30,6 +30,17 @@ def expect(what, seen, wanted):
         sys.exit(f"{what} is {seen}; expected {wanted}")
 
 
+def built(folder, name, text, *options):
+    """The program or library of a source, by the compiler for its language; skips if there is none."""
+    source = folder / name
+    source.write_text(text)
+    output = source.with_suffix(".so" if "-shared" in options else "")
+    if not shutil.which("c++" if source.suffix == ".cpp" else "cc"):
+        skip("there is no compiler")
+    subprocess.run(["c++" if source.suffix == ".cpp" else "cc", "-fno-builtin", "-o", output, source, *options], check=True)
+    return output
+
+
 class Run:
     """A finished `memprof run`."""
 
@@ -65,6 +76,10 @@ class Run:
         expect("unmatched frees", self.heap["anomalies"]["unmatched_frees"]["count"], 0)
         expect("exact", self.profile["exact"], True)
         expect("reentrant events", self.profile["anomalies"]["reentrant_events"], 0)
+
+    def missing(self):
+        """What the profile says was not captured: the reason by source."""
+        return {each["source"]: each["reason"] for each in self.profile.get("facts", {}).get("not_captured", [])}
 
 
 def check_family():
@@ -364,6 +379,20 @@ def check_own_malloc():
         shutil.rmtree(folder)
 
 
+def check_address_of_malloc():
+    """An executable that cannot be moved has its own address for `malloc`, behind which is the library's."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        program = built(pathlib.Path(folder), "address.c",
+                        "#include <stdlib.h>\nvoid* (*volatile take)(size_t) = malloc;\n"
+                        "int main(void) { free(take(5000)); free(malloc(70000)); return 0; }\n", "-no-pie", "-fno-pie")
+        run = Run([program])
+        run.expect(75_000, 2, 70_000)
+        expect("what was not captured", run.missing(), {})
+        python = "/usr/bin/python3"  # Debian's is such a program
+        if os.path.exists(python):
+            expect("whether malloc was not captured", "malloc" in Run([python, "-c", ""]).missing(), False)
+
+
 def check_constructors():
     """They run once, though the recording ends after the libraries' destructors."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
@@ -385,16 +414,83 @@ def check_constructors():
 
 
 def check_other_malloc():
-    library = "libjemalloc.so.2"
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
-    if library not in listed:
-        skip("jemalloc is not installed")
+    library = next((each for each in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2") if each in listed), None)
+    if library is None:
+        skip("neither jemalloc, tcmalloc nor mimalloc is installed")
     family, empty = (Run([PROGRAM, mode], variables={"LD_PRELOAD": library}).heap for mode in ("family", "empty"))
     # It brings the C++ library, which takes a block for itself.
     expect("allocated", family["allocations"] - empty["allocations"], FAMILY + PAGE)
     expect("blocks", family["allocation_count"] - empty["allocation_count"], 13)
     expect("blocks freed", family["deallocation_count"] - empty["deallocation_count"], 13)
     expect("unmatched frees", family["anomalies"]["unmatched_frees"]["count"], 0)
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        program = built(pathlib.Path(folder), "vector.cpp", VECTOR)
+        missing = Run([program], variables={"LD_PRELOAD": library}).missing()
+        expect("sources not captured", list(missing), ["operator new"])
+
+
+ALLOCATOR = """
+#include <cstddef>
+#include <cstring>
+#include <new>
+alignas(4096) static unsigned char store[32 << 20];
+static std::size_t used;
+static void* take(std::size_t alignment, std::size_t bytes) {
+  std::size_t begin = (used + 16 + alignment - 1) / alignment * alignment;  // after the size
+  if (bytes > sizeof store - begin) return nullptr;
+  used = begin + bytes;
+  std::memcpy(store + begin - 8, &bytes, 8);
+  return store + begin;
+}
+extern "C" {
+std::size_t malloc_usable_size(void* p) { std::size_t n = 0; if (p) std::memcpy(&n, static_cast<char*>(p) - 8, 8); return n; }
+void* malloc(std::size_t n) { return take(16, n); }
+void* memalign(std::size_t alignment, std::size_t n) { return take(alignment, n); }
+void* calloc(std::size_t n, std::size_t each) { return std::memset(take(16, n * each), 0, n * each); }
+void free(void*) {}
+void* realloc(void* p, std::size_t n) {
+  void* moved = take(16, n);
+  std::size_t had = malloc_usable_size(p);
+  if (moved == nullptr) return moved;
+  return std::memcpy(moved, p, had < n ? had : n);
+}
+}
+void* operator new(std::size_t n) { return take(16, n); }
+void operator delete(void*) noexcept {}
+void operator delete(void*, std::size_t) noexcept {}
+"""
+VECTOR = """
+#include <vector>
+int main() { std::vector<char> v(10'000'000); asm volatile("" : : "r"(v.data()) : "memory"); }
+"""
+
+
+def check_other_operator_new():
+    """That of jemalloc, tcmalloc or mimalloc takes memory past `malloc`."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        allocator = built(folder, "liballocator.cpp", ALLOCATOR, "-shared", "-fPIC")
+        program = built(folder, "vector.cpp", VECTOR)
+        plain = Run([program])
+        expect("what was not captured", plain.missing(), {})
+        if plain.heap["cumulative_peak"] < 10_000_000:
+            sys.exit(f"the peak is {plain.heap['cumulative_peak']}")
+        wanted = {"operator new": "that of liballocator.so does not call malloc"}
+        run = Run([program], variables={"LD_PRELOAD": str(allocator)})
+        expect("what was not captured", run.missing(), wanted)
+        if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE):
+            sys.exit("the summary is not incomplete:\n" + run.said)
+        linked = built(folder, "linked.cpp", VECTOR, f"-L{folder}", "-lallocator", f"-Wl,-rpath,{folder}")
+        expect("what was not captured", Run([linked]).missing(), wanted)
+        # A program of C does not call it, unless it loads a library of C++.
+        run = Run([PROGRAM, "family"], variables={"LD_PRELOAD": str(allocator)})
+        expect("what was not captured", run.missing(), {})
+        plugin = built(folder, "libplugin.cpp", VECTOR, "-shared", "-fPIC")
+        loader = built(folder, "loader.c", "#include <dlfcn.h>\nint main(int n, char** words) "
+                                           "{ return n != 2 || !dlopen(words[1], RTLD_NOW | RTLD_LOCAL); }\n", "-ldl")
+        run = Run([loader, plugin], variables={"LD_PRELOAD": str(allocator)})
+        expect("what was not captured", run.missing(), wanted)
 
 
 def counted_by_dhat(command):

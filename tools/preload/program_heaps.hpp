@@ -1,0 +1,107 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+#include <dlfcn.h>
+#include <elf.h>
+#include <link.h>
+
+/// @file
+/// What of the program's heap does not come to the functions that this library exports.
+
+namespace memprof_preload {
+
+/// Names an object of this library, by its address.
+inline constinit char own_place = 0;
+
+/// Whether the program's calls of `malloc` come here: an executable with one of its own comes first.
+[[nodiscard]] inline bool is_called() noexcept {
+  Dl_info own{};
+  Dl_info called{};
+  void* entry = nullptr;
+  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
+  if (symbol == nullptr || ::dladdr(&own_place, &own) == 0 || ::dladdr1(symbol, &called, &entry, RTLD_DL_SYMENT) == 0)
+    return true;
+  // Where an executable that cannot be moved takes the address of `malloc`, that is its own jump to the one here.
+  const auto* const found = static_cast<const ElfW(Sym)*>(entry);
+  return own.dli_fbase == called.dli_fbase || (found != nullptr && found->st_shndx == SHN_UNDEF);
+}
+
+/// The dynamic section of a loaded file.
+class dynamic_section {
+ public:
+  explicit dynamic_section(const ::dl_phdr_info& file) noexcept : base_(file.dlpi_addr) {
+    for (std::size_t index = 0; index < file.dlpi_phnum; ++index) {
+      if (file.dlpi_phdr[index].p_type == PT_DYNAMIC)
+        first_ = reinterpret_cast<const ElfW(Dyn)*>(base_ + file.dlpi_phdr[index].p_vaddr);
+    }
+  }
+
+  /// Whether it calls, or takes the address of, a function of another file for which the predicate holds.
+  template <class Predicate>
+  [[nodiscard]] bool refers_to(Predicate is_wanted) const noexcept {
+    const auto* const names = static_cast<const char*>(at(DT_STRTAB));
+    const auto* const symbols = static_cast<const ElfW(Sym)*>(at(DT_SYMTAB));
+    if (names == nullptr || symbols == nullptr) return false;
+    const auto is_in = [&](ElfW(Sword) table, ElfW(Sword) size) {
+      const auto* const first = static_cast<const ElfW(Rela)*>(at(table));
+      const std::size_t count = first == nullptr ? 0 : value(size) / sizeof *first;
+      for (std::size_t index = 0; index < count; ++index) {
+        const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(first[index].r_info)];
+        if (symbol.st_shndx == SHN_UNDEF && is_wanted(std::string_view{names + symbol.st_name})) return true;
+      }
+      return false;
+    };
+    return is_in(DT_JMPREL, DT_PLTRELSZ) || is_in(DT_RELA, DT_RELASZ);
+  }
+
+ private:
+  [[nodiscard]] std::size_t value(ElfW(Sword) tag) const noexcept {
+    for (const ElfW(Dyn)* entry = first_; entry != nullptr && entry->d_tag != DT_NULL; ++entry) {
+      if (entry->d_tag == tag) return entry->d_un.d_val;
+    }
+    return 0;
+  }
+  /// The loader adds the base to the addresses in it, except where the section cannot be written.
+  [[nodiscard]] const void* at(ElfW(Sword) tag) const noexcept {
+    const std::size_t address = value(tag);
+    return address == 0 ? nullptr : reinterpret_cast<const void*>(address < base_ ? address + base_ : address);
+  }
+
+  std::size_t base_;
+  const ElfW(Dyn) * first_ = nullptr;
+};
+
+/// Whether a loaded file gets `operator new` from another one.
+[[nodiscard]] inline bool needs_operator_new() noexcept {
+  const auto needs = [](::dl_phdr_info* file, std::size_t, void*) -> int {
+    // "_Znw" begins the names of operator new, "_Zna" those of operator new[].
+    return dynamic_section{*file}.refers_to(
+        [](std::string_view name) { return name.starts_with("_Znw") || name.starts_with("_Zna"); });
+  };
+  return ::dl_iterate_phdr(needs, nullptr) != 0;
+}
+
+/// The allocator library whose `operator new` the program calls, past the `malloc` of the same library, which would have been
+/// called from here; empty: none. Throws `std::bad_alloc`.
+[[nodiscard]] inline std::string library_with_operator_new() {
+  if (!needs_operator_new()) return {};
+  void* const operator_new = ::dlsym(RTLD_DEFAULT, "_Znwm");  // which takes a `std::size_t`
+  if (operator_new == nullptr) {                              // those who need it have it from a library that they alone see
+    (void)::dlerror();
+    (void)::dlerror();  // frees the message, whose allocation was not recorded
+    return {};
+  }
+  void* const next_malloc = ::dlsym(RTLD_NEXT, "malloc");
+  Dl_info of_new{};
+  Dl_info of_malloc{};
+  if (next_malloc == nullptr || ::dladdr(operator_new, &of_new) == 0 || ::dladdr(next_malloc, &of_malloc) == 0 ||
+      of_new.dli_fbase != of_malloc.dli_fbase)
+    return {};
+  const std::string_view path = of_new.dli_fname;
+  return std::string{path.substr(path.rfind('/') + 1)};
+}
+
+}  // namespace memprof_preload
