@@ -116,6 +116,11 @@ def check_closed():
 def check_limited():
     run = Run([PROGRAM, "limited"])  # the trace ends there, not the program
     expect("exact", run.profile["exact"], False)
+    for mode in ("limited_to_0", "limited_to_a_page"):
+        expect(f"the first line with {mode}", Run([PROGRAM, mode], needs_profile=False).said.split("\n")[0][:7], "memprof")
+        with tempfile.TemporaryFile() as errors:  # it cannot grow either
+            ran = subprocess.run([TOOL, "run", "--", PROGRAM, mode], stdout=errors, stderr=errors, check=False)
+        expect(f"status of {mode}", ran.returncode, 0)
 
 
 def check_unshare():

@@ -99,10 +99,10 @@ int interrupted() {
   return handled > 0 ? 0 : 1;
 }
 
-int limited() {
-  const rlimit limit{300'000, 300'000};
+int limited(rlim_t bytes, int rounds) {
+  const rlimit limit{bytes, bytes};
   setrlimit(RLIMIT_FSIZE, &limit);
-  for (int round = 0; round < 300; ++round) churn();
+  for (int round = 0; round < rounds; ++round) churn();
   return 0;
 }
 
@@ -128,7 +128,9 @@ int main(int count, char** words) {
   if (is("threads")) return threads(2000);
   if (is("forks")) return forks(50);
   if (is("interrupted")) return interrupted();
-  if (is("limited")) return limited();
+  if (is("limited")) return limited(300'000, 300);
+  if (is("limited_to_0")) return limited(0, 1);
+  if (is("limited_to_a_page")) return limited(4096, 1);
   if (is("closed")) return closed();
   if (is("unshare")) return unshare(CLONE_NEWUSER) == 0 ? 0 : 1;
   if (is("status")) return 7;
