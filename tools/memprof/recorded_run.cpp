@@ -1,6 +1,7 @@
 #include "recorded_run.hpp"
 
 #include "complain.hpp"
+#include "unrecorded_processes.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -108,6 +109,13 @@ struct trace_copy {
   }
   void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) { target.events(first, last, ring); }
 
+  void missing(const memprof::missing_source& source) {
+    memprof::fact_table& table = tables[std::string{memprof::missing_source::table}];
+    const memprof::fact_table more = memprof::to_table(std::vector<memprof::missing_source>{source});
+    if (table.rows.empty()) table = {more.name, more.columns, {}};
+    table.rows.push_back(more.rows[0]);
+  }
+
   /// Ends the capture, as its process would have done had it not left by `_exit` or `exec`.
   void end() {
     using memprof::event_kind;
@@ -141,9 +149,10 @@ struct trace_copy {
 struct process_end {
   bool died = false;  ///< by a signal
   std::string name;   ///< as in `program_end`; empty: unknown, or another program came after this trace's
+  std::size_t unrecorded = 0;
 };
 
-/// Writes a trace anew if its process did not end it. False if there is nothing in it.
+/// Writes a trace anew if its process did not end it, or if something is to be added. False if there is nothing in it.
 [[nodiscard]] bool finish_trace(process_trace& trace, const process_end& end) {
   trace_copy copy;
   memprof::trace_file_status status;
@@ -152,19 +161,18 @@ struct process_end {
   } catch (const memprof::error&) {
     return false;  // the process died before it wrote the first byte
   }
-  if (status.has_ended) return true;
-  if (!end.name.empty() && !may_be_called(copy.command_line, end.name)) {
-    memprof::fact_table& missing = copy.tables[std::string{memprof::missing_source::table}];
-    const memprof::fact_table more = memprof::to_table(
-        std::vector<memprof::missing_source>{{end.name, "the process became this program, or only took the name"}});
-    if (missing.rows.empty()) missing = {more.name, more.columns, {}};
-    missing.rows.push_back(more.rows[0]);
+  if (status.has_ended && end.unrecorded == 0) return true;
+  if (!status.has_ended && !end.name.empty() && !may_be_called(copy.command_line, end.name))
+    copy.missing({end.name, "the process became this program, or only took the name"});
+  if (end.unrecorded != 0) {
+    copy.missing({std::to_string(end.unrecorded) + (end.unrecorded == 1 ? " process" : " processes"),
+                  "no trace could be written, as after setuid or chroot"});
   }
   for (const auto& [name, table] : copy.tables) copy.target.facts(table);
   trace.still_running = status.is_being_written;
   // The process goes on in the file that it has open.
   if (trace.still_running) std::filesystem::rename(trace.path, trace.path.string() + ".running");
-  if (!end.died && !trace.still_running) copy.end();
+  if (!status.has_ended && !end.died && !trace.still_running) copy.end();
   memprof::write_trace(copy.target, trace.path);
   return true;
 }
@@ -176,6 +184,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
+  unrecorded_processes unrecorded{folder};
   const passed_signals passed;
   const ::pid_t child = ::fork();
   if (child < 0) memprof::detail::raise_about_file("run", program, memprof::detail::reason_in_errno());
@@ -188,6 +197,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
     ::_exit(fault == ENOENT ? 127 : 126);
   }
   running = child;
+  unrecorded.listen();
   program_end end{child, 0};
   ::siginfo_t ended{};
   while (::waitid(P_PID, static_cast<::id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -196,6 +206,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   while (::waitpid(child, &end.status, 0) < 0 && errno == EINTR) {
   }
   running = 0;
+  end.unrecorded = unrecorded.count();
   return end;
 }
 
@@ -235,7 +246,7 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
   for (std::size_t index = 0; index < found.size(); ++index) {
     const bool is_last = index + 1 == found.size() || found[index + 1].process != found[index].process;
     process_end how;
-    if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name};
+    if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name, end.unrecorded};
     if (finish_trace(found[index], how)) finished.push_back(found[index]);
   }
   return finished;

@@ -14,6 +14,8 @@
 #include "program_heaps.hpp"
 #include "start.hpp"
 
+#include <run_socket.hpp>
+
 #include <memprof/backend/cuda.hpp>
 #include <memprof/backend/malloc_family.hpp>
 #include <memprof/detail/errno_guard.hpp>
@@ -38,6 +40,8 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 extern "C" {
@@ -105,6 +109,17 @@ void report_other_heaps() {
     report_missing("operator new", "that of " + library + " does not call malloc");
 }
 
+/// Tells `memprof run` that this process has no trace.
+void say_unrecorded(const char* folder) noexcept {
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return;
+  const timeval longest{1, 0};  // should nobody listen
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
+  const memprof_tool::run_socket_address address{folder};
+  (void)::sendto(socket, "", 1, MSG_NOSIGNAL, address.get(), address.bytes);
+  ::close(socket);
+}
+
 /// Begins the capture of this process; the first one of this program, or that of a child.
 void begin(bool is_first) noexcept {
   const memprof::detail::errno_guard kept;
@@ -116,11 +131,13 @@ void begin(bool is_first) noexcept {
     int number = 1;
     while (::access((stem + std::to_string(number) + ".memtrace").c_str(), F_OK) == 0) ++number;
     memprof::capture_options options;
-    options.trace_file = memprof::detail::literal_trace_path(stem + std::to_string(number) + ".memtrace");
+    const std::string file = stem + std::to_string(number) + ".memtrace";
+    options.trace_file = memprof::detail::literal_trace_path(file);
     options.trace_thread = false;
     options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
+    if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
     if (is_first) return report_other_heaps();
     if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
   } catch (const std::exception& failure) {

@@ -210,6 +210,20 @@ def check_children():
     expect("children with 7,777 bytes", len(re.findall(r"^Process \d+: peak 7\.59 KiB, ", forks.said, re.MULTILINE)), 50)
 
 
+def check_children_without_a_trace():
+    unlimited = f"'{PROGRAM}' family; '{PROGRAM}' empty"
+    run = Run(["/bin/sh", "-c", unlimited + f"; (ulimit -f 0; '{PROGRAM}' family; exec '{PROGRAM}' family); true"], "--children")
+    expect("what was not captured", run.missing(), {"2 processes": "no trace could be written, as after setuid or chroot"})
+    expect("complete", run.profile["complete"], True)
+    if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE):
+        sys.exit("the summary is not incomplete:\n" + run.said)
+    expect("what was not captured", Run(["/bin/sh", "-c", unlimited + "; true"], "--children").missing(), {})
+    if os.getuid() == 0:
+        leaves = f"import os; os.setuid(65534); os.execv('/bin/true', ['true'])"
+        run = Run(["/bin/sh", "-c", f"'{sys.executable}' -c \"{leaves}\"; true"], "--children")
+        expect("what was not captured", list(run.missing()), ["1 process"])
+
+
 def check_no_children():
     run = Run(["/bin/sh", "-c", f"'{PROGRAM}' family; '{PROGRAM}' environment"])
     expect("number of traces", len(run.traces), 1)
