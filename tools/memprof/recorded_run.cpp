@@ -252,18 +252,4 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
   return finished;
 }
 
-temporary_folder::temporary_folder() {
-  std::error_code failure;
-  std::filesystem::path parent = std::filesystem::temp_directory_path(failure);
-  if (failure) parent = "/tmp";
-  std::string name = (parent / "memprof_run_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) memprof::detail::raise_about_file("create", name, memprof::detail::reason_in_errno());
-  path_ = name;
-}
-
-temporary_folder::~temporary_folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-}
-
 }  // namespace memprof_tool

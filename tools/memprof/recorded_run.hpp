@@ -52,18 +52,4 @@ struct process_trace {
 /// record, and how many processes could not write a trace.
 [[nodiscard]] std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end);
 
-/// A folder that is removed with all that is in it.
-class temporary_folder {
- public:
-  /// Throws `memprof::error` if it cannot be made.
-  temporary_folder();
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder();
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
-
 }  // namespace memprof_tool

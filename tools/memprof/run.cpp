@@ -8,6 +8,7 @@
 #include "recorded_callers.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
+#include "temporary_folder.hpp"
 #include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>

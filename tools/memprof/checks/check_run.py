@@ -155,6 +155,28 @@ def check_signal():
         expect("status", running.returncode, -signal.SIGTERM)
 
 
+def check_killed_launcher():
+    """What a killed `memprof run` leaves is removed by the next one, but not while its program goes on."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        environment = {**os.environ, "TMPDIR": folder}
+
+        def left_after_another():
+            subprocess.run([TOOL, "run", "--", PROGRAM], capture_output=True, check=True, env=environment)
+            return len(os.listdir(folder))
+
+        with subprocess.Popen([TOOL, "run", "--", PROGRAM, "wait"], stdout=subprocess.PIPE, text=True, env=environment) as running:
+            expect("the first line", running.stdout.readline(), "ready\n")
+            traces = [each.name for each in pathlib.Path(folder).glob("*/*.memtrace")]
+            program = int(traces[0].split(".")[0])
+            expect("folders beside a run", left_after_another(), 1)
+            running.kill()
+            running.wait()
+            expect("folders while the program runs", left_after_another(), 1)
+            os.kill(program, signal.SIGKILL)
+            running.stdout.read()  # until the program has ended
+        expect("folders", left_after_another(), 0)
+
+
 def check_exec():
     run = Run([PROGRAM, "exec"])
     run.expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
