@@ -104,6 +104,8 @@ void report_missing(const char* source, std::string why_not) {
 
 /// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
 void report_other_heaps() {
+  if (has_python_arenas())
+    report_missing("Python's small objects", "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded");
   if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
   if (const std::string library = library_with_operator_new(); !library.empty())
     report_missing("operator new", "that of " + library + " does not call malloc");

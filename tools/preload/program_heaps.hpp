@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -10,6 +11,9 @@
 
 /// @file
 /// What of the program's heap does not come to the functions that this library exports.
+
+/// Null where neither the program nor a library that it is linked to is a Python interpreter.
+extern "C" [[gnu::weak]] void* PyObject_Malloc(std::size_t);  // NOLINT(readability-identifier-naming)
 
 namespace memprof_preload {
 
@@ -102,6 +106,13 @@ class dynamic_section {
     return {};
   const std::string_view path = of_new.dli_fname;
   return std::string{path.substr(path.rfind('/') + 1)};
+}
+
+/// Whether the program has a Python interpreter that keeps small objects in memory that it takes by `mmap`.
+[[nodiscard]] inline bool has_python_arenas() noexcept {
+  if (&::PyObject_Malloc == nullptr) return false;
+  const char* const asked = std::getenv("PYTHONMALLOC");
+  return asked == nullptr || !std::string_view{asked}.starts_with("malloc");  // or "malloc_debug"
 }
 
 }  // namespace memprof_preload

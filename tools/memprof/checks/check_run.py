@@ -189,18 +189,17 @@ def check_exec():
 
 def check_exec_without_library():
     run = Run(["/usr/bin/env", "-i", PROGRAM, "family"])
-    missing = run.profile["facts"]["not_captured"]
-    expect("what was not captured", [each["source"] for each in missing], [pathlib.Path(PROGRAM).name[:15]])
+    expect("what was not captured", list(run.missing()), [pathlib.Path(PROGRAM).name[:15]])
     if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE) or "the process became this program" not in run.said:
         sys.exit("nothing is said about the program that was not recorded:\n" + run.said)
     # An interpreter is called after its script, and what leaves by _exit under its own name went on as no other.
     left = Run([PROGRAM, "leave"], wanted_status=3)
-    expect("sources not captured", "not_captured" in left.profile.get("facts", {}), False)
+    expect("sources not captured", left.missing(), {})
     script = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_")) / "leaves_early"
     try:
         script.write_text(f"#!{sys.executable}\nimport os\nos._exit(0)\n")
         script.chmod(0o755)
-        expect("sources not captured", "not_captured" in Run([script]).profile.get("facts", {}), False)
+        expect("sources not captured", Run([script], variables={"PYTHONMALLOC": "malloc"}).missing(), {})
     finally:
         shutil.rmtree(script.parent)
 
@@ -431,7 +430,8 @@ def check_address_of_malloc():
         expect("what was not captured", run.missing(), {})
         python = "/usr/bin/python3"  # Debian's is such a program
         if os.path.exists(python):
-            expect("whether malloc was not captured", "malloc" in Run([python, "-c", ""]).missing(), False)
+            run = Run([python, "-c", ""], variables={"PYTHONMALLOC": "malloc"})
+            expect("what was not captured", run.missing(), {})
 
 
 def check_constructors():
@@ -452,6 +452,17 @@ def check_constructors():
         expect("what the library printed", run.output, "begun\nended\n")
     finally:
         shutil.rmtree(folder)
+
+
+def check_python():
+    """Its own allocator for small objects takes memory past `malloc`, unless PYTHONMALLOC says otherwise."""
+    reason = "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded"
+    for python in {os.path.realpath(sys.executable), os.path.realpath("/usr/bin/python3")}:
+        if not os.path.exists(python):
+            continue
+        for value, missing in [(None, True), ("pymalloc", True), ("debug", True), ("malloc", False), ("malloc_debug", False)]:
+            run = Run([python, "-c", ""], variables={"PYTHONMALLOC": value} if value else {})
+            expect(f"what was not captured of {python} with {value}", run.missing(), {"Python's small objects": reason} if missing else {})
 
 
 def check_other_malloc():
