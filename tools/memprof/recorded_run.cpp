@@ -80,6 +80,7 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
   ::setenv("RUN_BY_MEMPROF_FOLDER", folder.c_str(), 1);
   ::setenv("RUN_BY_MEMPROF_PROCESS", std::to_string(::getpid()).c_str(), 1);
   if (options.records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
+  if (options.records_mappings) ::setenv("RUN_BY_MEMPROF_MMAP", "1", 1);
   if (!options.stacks.empty()) ::setenv("RUN_BY_MEMPROF_STACKS", options.stacks.c_str(), 1);
   if (options.infers_operations) ::setenv("RUN_BY_MEMPROF_INFER", "1", 1);
   if (options.records_uses) ::setenv("RUN_BY_MEMPROF_USES", "1", 1);

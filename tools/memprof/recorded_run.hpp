@@ -21,6 +21,7 @@ struct program_end {
 struct run_options {
   bool records_children = false;
   bool records_cuda = false;
+  bool records_mappings = false;
   bool records_uses = false;
   bool infers_operations = false;
   std::string stacks = {};  ///< of which blocks: "sampled", "all"; empty: none

@@ -208,6 +208,8 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
+  if (arguments.recorded.records_mappings && records_itself())
+    return refuse(name, "--mmap is for programs; the Python package records a script's tensors", cannot_record);
   if (arguments.recorded.records_cuda) {
     if (const std::string why = obstacle_to_record_cuda(); !why.empty()) return refuse(name, why, cannot_record);
   }
@@ -254,6 +256,8 @@ void add_run(CLI::App& program, int& status) {
                    "record the processes that it starts as well; their traces have the process in their names");
   command.add_flag("--cuda", arguments->recorded.records_cuda,
                    "record what the program takes from CUDA as well, by CUPTI's callbacks");
+  command.add_flag("--mmap", arguments->recorded.records_mappings,
+                   "record the anonymous memory that the program maps by itself, in a memory space mmap");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
   command.callback([arguments, &status] {
     const std::string& stacks = arguments->recorded.stacks;

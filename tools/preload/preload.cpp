@@ -7,10 +7,13 @@
 //   RUN_BY_MEMPROF_PROCESS   the process to record
 //   RUN_BY_MEMPROF_STACKS    "sampled" or "all": the blocks that get a stack
 //   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
+//   RUN_BY_MEMPROF_MMAP      if it is there, the program's anonymous mappings are recorded, too
 //   CUDA_INJECTION64_PATH    if it is this library, what the program takes from CUDA is recorded, too: the driver calls
 //                            `InitializeInjection` when the program initialises it
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
+#include "mapped_memory.hpp"
 #include "next_heap.hpp"
+#include "next_map.hpp"
 #include "program_heaps.hpp"
 #include "start.hpp"
 
@@ -28,6 +31,7 @@
 #include <memprof/trace/fact_table.hpp>
 
 #include <algorithm>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -40,8 +44,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 extern "C" {
@@ -102,9 +108,12 @@ void report_missing(const char* source, std::string why_not) {
   memprof::event_sink{}.add_facts(memprof::to_table(rows));
 }
 
+/// Null unless mappings are recorded. It outlives the program's last call.
+constinit mapped_memory* mappings = nullptr;
+
 /// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
 void report_other_heaps() {
-  if (has_python_arenas())
+  if (mappings == nullptr && has_python_arenas())
     report_missing("Python's small objects", "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded");
   if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
   if (const std::string library = library_with_operator_new(); !library.empty())
@@ -139,6 +148,8 @@ void begin(bool is_first) noexcept {
     options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
+    if (is_first && std::getenv("RUN_BY_MEMPROF_MMAP") != nullptr) mappings = new mapped_memory;
+    if (!is_first && mappings != nullptr) mappings->begin_in_child();
     if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
     if (is_first) return report_other_heaps();
     if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
@@ -199,6 +210,7 @@ void begin_in_child() noexcept { begin(false); }
 
 void start(char** environment) noexcept {
   if (environ == nullptr) environ = environment;  // the C library has not set it yet
+  next_map::find();
   const char* const process = std::getenv("RUN_BY_MEMPROF_PROCESS");
   if (process == nullptr) return;
   const bool records_children = std::getenv("RUN_BY_MEMPROF_CHILDREN") != nullptr;
@@ -210,6 +222,20 @@ void start(char** environment) noexcept {
 }
 
 using family = memprof::detail::malloc_family<next_heap>;
+
+void* map(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset, const void* caller) noexcept {
+  if (mappings == nullptr) return next_map::map(address, bytes, protection, flags, file, offset);
+  return mappings->map(address, bytes, protection, flags, file, offset, caller);
+}
+
+int unmap(void* address, std::size_t bytes, const void* caller) noexcept {
+  return mappings == nullptr ? next_map::unmap(address, bytes) : mappings->unmap(address, bytes, caller);
+}
+
+void* remap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, void* wanted, const void* caller) noexcept {
+  if (mappings == nullptr) return next_map::remap(address, old_bytes, bytes, flags, wanted);
+  return mappings->remap(address, old_bytes, bytes, flags, wanted, caller);
+}
 
 }  // namespace memprof_preload
 
@@ -250,3 +276,23 @@ PRELOAD_FUNCTION void* pvalloc(std::size_t bytes) noexcept { return family::allo
 PRELOAD_FUNCTION void free(void* address) noexcept { family::release(address); }
 PRELOAD_FUNCTION void free_sized(void* address, std::size_t) noexcept { family::release(address); }
 PRELOAD_FUNCTION void free_aligned_sized(void* address, std::size_t, std::size_t) noexcept { family::release(address); }
+
+PRELOAD_FUNCTION void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset) noexcept {
+  return memprof_preload::map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
+}
+PRELOAD_FUNCTION void* mmap64(void* address, std::size_t bytes, int protection, int flags, int file, ::off64_t offset) noexcept {
+  return memprof_preload::map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
+}
+PRELOAD_FUNCTION int munmap(void* address, std::size_t bytes) noexcept {
+  return memprof_preload::unmap(address, bytes, __builtin_return_address(0));
+}
+PRELOAD_FUNCTION void* mremap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
+  void* wanted = nullptr;
+  if ((flags & MREMAP_FIXED) != 0) {
+    std::va_list more;
+    va_start(more, flags);
+    wanted = va_arg(more, void*);
+    va_end(more);
+  }
+  return memprof_preload::remap(address, old_bytes, bytes, flags, wanted, __builtin_return_address(0));
+}

@@ -62,7 +62,7 @@ class Run:
             self.length = sum(each.stat().st_size for each in self.folder.glob("*.memtrace"))
             if needs_profile:
                 self.profile = json.loads(profile.read_text())
-                self.heap = next((each for each in self.profile["spaces"] if each["name"] == "cpu"), None)
+                self.heap = self.space("cpu")
         finally:
             shutil.rmtree(self.folder)
 
@@ -76,6 +76,9 @@ class Run:
         expect("unmatched frees", self.heap["anomalies"]["unmatched_frees"]["count"], 0)
         expect("exact", self.profile["exact"], True)
         expect("reentrant events", self.profile["anomalies"]["reentrant_events"], 0)
+
+    def space(self, name):
+        return next((each for each in self.profile["spaces"] if each["name"] == name), None)
 
     def missing(self):
         """What the profile says was not captured: the reason by source."""
@@ -454,6 +457,47 @@ def check_constructors():
         shutil.rmtree(folder)
 
 
+def expect_mappings(run, pages, blocks, peak_pages):
+    seen = run.space("mmap")
+    expect("pages, blocks, greatest number of pages and bytes at the end",
+           (seen["allocations"] / PAGE, seen["allocation_count"], seen["cumulative_peak"] / PAGE, seen["cumulative_current"]),
+           (pages, blocks, peak_pages, 0))
+    expect("anomalies", [name for name, each in seen["anomalies"].items() if each["count"] != 0 and name != "cross_thread_frees"], [])
+    expect("exact", run.profile["exact"], True)
+
+
+def check_mappings():
+    run = Run([PROGRAM, "mappings"], "--mmap")
+    run.expect(EARLY, 1, EARLY)
+    expect_mappings(run, 53, 14, 16)
+    expect_mappings(Run([PROGRAM, "mappings"], "--mmap", "--stacks=all"), 53, 14, 16)
+    expect("the space without --mmap", Run([PROGRAM, "mappings"]).space("mmap"), None)
+    expect("the space of a program without mappings", Run([PROGRAM, "family"], "--mmap").space("mmap"), None)
+
+
+def check_mappings_of_threads():
+    run = Run([PROGRAM, "mapping_threads"], "--mmap")
+    expect_mappings(run, 8000, 8000, run.space("mmap")["cumulative_peak"] // PAGE)
+    if run.space("mmap")["cumulative_peak"] > 8 * PAGE:
+        sys.exit(f"the peak of 8 threads is {run.space('mmap')['cumulative_peak']}")
+
+
+def check_mappings_of_children():
+    expect_mappings(Run([PROGRAM, "mapping_forks"], "--mmap"), 2, 1, 2)
+    run = Run([PROGRAM, "mapping_forks"], "--mmap", "--children")
+    expect_mappings(run, 2, 1, 2)
+    children = re.findall(r"^Process \d+: peak (.*?), ", run.said, re.MULTILINE)
+    expect("the peaks of the children", children, ["12.0 KiB" if PAGE == 4096 else children[0]] * 20)
+
+
+def check_mappings_of_an_allocator():
+    """What `malloc` takes from the system is not counted again."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        allocator = built(pathlib.Path(folder), "liballocator.cpp", ALLOCATOR, "-shared", "-fPIC")
+        run = Run([PROGRAM, "mappings"], "--mmap", variables={"LD_PRELOAD": str(allocator)})
+        expect_mappings(run, 53, 14, 16)
+
+
 def check_python():
     """Its own allocator for small objects takes memory past `malloc`, unless PYTHONMALLOC says otherwise."""
     reason = "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded"
@@ -463,6 +507,10 @@ def check_python():
         for value, missing in [(None, True), ("pymalloc", True), ("debug", True), ("malloc", False), ("malloc_debug", False)]:
             run = Run([python, "-c", ""], variables={"PYTHONMALLOC": value} if value else {})
             expect(f"what was not captured of {python} with {value}", run.missing(), {"Python's small objects": reason} if missing else {})
+        run = Run([python, "-c", ""], "--mmap")
+        expect(f"what was not captured of {python} with --mmap", run.missing(), {})
+        if run.space("mmap")["cumulative_peak"] < 256 * 1024:  # an arena, the least of all versions
+            sys.exit(f"the mappings of {python} have a peak of {run.space('mmap')['cumulative_peak']}")
 
 
 def check_other_malloc():
@@ -483,14 +531,18 @@ def check_other_malloc():
 
 
 ALLOCATOR = """
+#include <sys/mman.h>
 #include <cstddef>
 #include <cstring>
 #include <new>
-alignas(4096) static unsigned char store[32 << 20];
+static const std::size_t size = 32 << 20;
+static unsigned char* store;
 static std::size_t used;
 static void* take(std::size_t alignment, std::size_t bytes) {
+  if (store == nullptr)
+    store = static_cast<unsigned char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
   std::size_t begin = (used + 16 + alignment - 1) / alignment * alignment;  // after the size
-  if (bytes > sizeof store - begin) return nullptr;
+  if (bytes > size - begin) return nullptr;
   used = begin + bytes;
   std::memcpy(store + begin - 8, &bytes, 8);
   return store + begin;
