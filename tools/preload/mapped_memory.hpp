@@ -2,7 +2,7 @@
 
 #include "mapped_ranges.hpp"
 #include "next_map.hpp"
-#include "program_heaps.hpp"
+#include "unseen.hpp"
 
 #include <memprof/backend/stack_modules.hpp>
 #include <memprof/detail/errno_guard.hpp>

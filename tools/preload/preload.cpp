@@ -14,8 +14,8 @@
 #include "mapped_memory.hpp"
 #include "next_heap.hpp"
 #include "next_map.hpp"
-#include "program_heaps.hpp"
 #include "start.hpp"
+#include "unseen.hpp"
 
 #include <run_socket.hpp>
 
@@ -196,6 +196,8 @@ void finish(void*) noexcept {
   try {
     const memprof::detail::recording_suppressor hidden;
     report_other_heaps();
+    if (uses_memprof())
+      report_missing("operations and segments", "the program records them by memprof itself, in its own capture");
     if (is_for_cuda() && !has_cuda) report_missing("CUDA", "the program did not initialise it");
   } catch (const std::bad_alloc&) {
     memprof::event_sink{}.count_dropped_event();

@@ -457,6 +457,34 @@ def check_constructors():
         shutil.rmtree(folder)
 
 
+def check_program_with_memprof():
+    """Its blocks are recorded once; its operations are in its own capture, which the summary says."""
+    include = pathlib.Path(__file__).resolve().parents[3] / "include"
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        program = built(pathlib.Path(folder), "itself.cpp", """
+#include <memprof/memprof.hpp>
+#include <cstdlib>
+int main(int count, char**) {
+  if (count > 1) return 0;
+  auto capture = memprof::begin_capture();
+  {
+    auto scope = memprof::track_operation<"forward">();
+    void* volatile block = std::malloc(5'000'000);
+    std::free(block);
+  }
+  capture.end();
+  return capture.profile().operations.size() == 1 ? 0 : 1;
+}
+""", "-std=c++20", f"-I{include}", "-rdynamic", "-pthread", "-ldl")
+        run = Run([program])
+        expect("what was not captured", run.missing(),
+               {"operations and segments": "the program records them by memprof itself, in its own capture"})
+        expect("operations", run.profile["operations"], [])
+        if run.heap["cumulative_peak"] < 5_000_000 or run.heap["cumulative_peak"] >= 10_000_000:
+            sys.exit(f"the peak is {run.heap['cumulative_peak']}")
+        expect("what was not captured without a capture", Run([program, "none"]).missing(), {})
+
+
 def expect_mappings(run, pages, blocks, peak_pages):
     seen = run.space("mmap")
     expect("pages, blocks, greatest number of pages and bytes at the end",

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <memprof/record/duplicate_registries.hpp>
+#include <memprof/record/registry.hpp>
+
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <string_view>
@@ -10,7 +14,7 @@
 #include <link.h>
 
 /// @file
-/// What of the program's heap does not come to the functions that this library exports.
+/// What of the program does not come to the functions that this library exports.
 
 /// Null where neither the program nor a library that it is linked to is a Python interpreter.
 extern "C" [[gnu::weak]] void* PyObject_Malloc(std::size_t);  // NOLINT(readability-identifier-naming)
@@ -40,6 +44,29 @@ class dynamic_section {
     for (std::size_t index = 0; index < file.dlpi_phnum; ++index) {
       if (file.dlpi_phdr[index].p_type == PT_DYNAMIC)
         first_ = reinterpret_cast<const ElfW(Dyn)*>(base_ + file.dlpi_phdr[index].p_vaddr);
+    }
+  }
+
+  /// The address of what it exports under that name; null: nothing. By the hash table of GNU's linkers.
+  [[nodiscard]] const void* find(std::string_view name) const noexcept {
+    const auto* const table = static_cast<const std::uint32_t*>(at(DT_GNU_HASH));
+    const auto* const names = static_cast<const char*>(at(DT_STRTAB));
+    const auto* const symbols = static_cast<const ElfW(Sym)*>(at(DT_SYMTAB));
+    if (table == nullptr || names == nullptr || symbols == nullptr) return nullptr;
+    const std::uint32_t bucket_count = table[0];
+    const std::uint32_t first_symbol = table[1];
+    const std::uint32_t* const buckets = table + 4 + table[2] * (sizeof(ElfW(Addr)) / sizeof *table);  // after the filter
+    const std::uint32_t* const hashes = buckets + bucket_count;
+    std::uint32_t hash = 5381;
+    for (const char letter : name) hash = hash * 33 + static_cast<unsigned char>(letter);
+    std::uint32_t index = bucket_count == 0 ? 0 : buckets[hash % bucket_count];
+    if (index < first_symbol) return nullptr;
+    for (;; ++index) {
+      const std::uint32_t other = hashes[index - first_symbol];
+      const ElfW(Sym)& symbol = symbols[index];
+      if ((other | 1) == (hash | 1) && symbol.st_shndx != SHN_UNDEF && name == names + symbol.st_name)
+        return reinterpret_cast<const void*>(base_ + symbol.st_value);
+      if ((other & 1) != 0) return nullptr;  // the last of its bucket
     }
   }
 
@@ -88,16 +115,28 @@ class dynamic_section {
   return ::dl_iterate_phdr(needs, nullptr) != 0;
 }
 
+/// What the first loaded file that exports the name has under it; null: none does. Unlike `dlsym`, it finds what others cannot
+/// see, and allocates nothing where there is nothing.
+[[nodiscard]] inline const void* find_in_any_file(const char* name) noexcept {
+  struct search {
+    std::string_view name;
+    const void* found = nullptr;
+  } wanted{name};
+  const auto find = [](::dl_phdr_info* file, std::size_t, void* data) -> int {
+    auto& asked = *static_cast<search*>(data);
+    asked.found = dynamic_section{*file}.find(asked.name);
+    return asked.found != nullptr ? 1 : 0;
+  };
+  (void)::dl_iterate_phdr(find, &wanted);
+  return wanted.found;
+}
+
 /// The allocator library whose `operator new` the program calls, past the `malloc` of the same library, which would have been
 /// called from here; empty: none. Throws `std::bad_alloc`.
 [[nodiscard]] inline std::string library_with_operator_new() {
   if (!needs_operator_new()) return {};
-  void* const operator_new = ::dlsym(RTLD_DEFAULT, "_Znwm");  // which takes a `std::size_t`
-  if (operator_new == nullptr) {                              // those who need it have it from a library that they alone see
-    (void)::dlerror();
-    (void)::dlerror();  // frees the message, whose allocation was not recorded
-    return {};
-  }
+  const void* const operator_new = find_in_any_file("_Znwm");  // which takes a `std::size_t`
+  if (operator_new == nullptr) return {};
   void* const next_malloc = ::dlsym(RTLD_NEXT, "malloc");
   Dl_info of_new{};
   Dl_info of_malloc{};
@@ -113,6 +152,13 @@ class dynamic_section {
   if (&::PyObject_Malloc == nullptr) return false;
   const char* const asked = std::getenv("PYTHONMALLOC");
   return asked == nullptr || !std::string_view{asked}.starts_with("malloc");  // or "malloc_debug"
+}
+
+/// Whether the program has named anything for captures of its own, in a registry that is not this library's.
+[[nodiscard]] inline bool uses_memprof() noexcept {
+  const auto* const found = static_cast<const memprof::abi_1::registry*>(find_in_any_file(memprof::detail::registry_symbol));
+  return found != nullptr && found->layout_version == memprof::abi_1::registry::current_layout_version &&
+         found->labels != nullptr;
 }
 
 }  // namespace memprof_preload
