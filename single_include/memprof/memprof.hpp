@@ -14808,6 +14808,47 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/detail/file_limit_guard.hpp>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include <pthread.h>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Until the end of the scope, a file that grows beyond the process's limit fails with EFBIG alone: SIGXFSZ, which goes with it
+/// and would end the program, is blocked.
+class [[nodiscard]] file_limit_guard {
+ public:
+  file_limit_guard() noexcept {
+    sigset_t pending;
+    ::sigemptyset(&pending);
+    (void)::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGXFSZ) == 1;
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  file_limit_guard(const file_limit_guard&) = delete;
+  file_limit_guard& operator=(const file_limit_guard&) = delete;
+  ~file_limit_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// After a call that failed with that error: takes the signal, unless the program has had one before.
+  void take_signal_of(int error) const noexcept {
+    if (error != EFBIG || was_pending_) return;
+    const timespec at_once{};
+    (void)::sigtimedwait(&signal_, nullptr, &at_once);
+  }
+
+ private:
+  bool was_pending_;
+  sigset_t signal_;
+  sigset_t before_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/trace/crc32c.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -15223,9 +15264,12 @@ struct live_area_position {
 #if defined(__linux__)
   // Not posix_fallocate: where the file system lacks the call, it writes zeros, possibly over what other threads have stored
   // meanwhile.
+  const file_limit_guard limit;
   for (;;) {
     if (::fallocate(file, 0, static_cast<::off_t>(offset), static_cast<::off_t>(bytes)) == 0) return 0;
-    if (errno != EINTR) return errno;
+    const int error = errno;
+    limit.take_signal_of(error);
+    if (error != EINTR) return error;
   }
 #else
   return EOPNOTSUPP;
@@ -15249,10 +15293,13 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
 /// Writes all the bytes at that offset. Returns 0, or the error.
 [[nodiscard]] inline int write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
   const auto* next = static_cast<const unsigned char*>(bytes);
+  const file_limit_guard limit;
   while (size != 0) {
     const ::ssize_t written = ::pwrite(file, next, size, static_cast<::off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    const int error = written < 0 ? errno : ENOSPC;
+    if (error == EINTR) continue;
+    limit.take_signal_of(error);
+    if (written <= 0) return error;
     next += written;
     offset += static_cast<std::uint64_t>(written);
     size -= static_cast<std::size_t>(written);
@@ -15886,6 +15933,7 @@ class live_area {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/trace_file_message.hpp>
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -15909,7 +15957,8 @@ class trace_file_message {
     const int size = std::snprintf(line, sizeof line, format, path_, what);
     if (size <= 0) return;
     const auto length = static_cast<std::size_t>(size) < sizeof line ? static_cast<std::size_t>(size) : sizeof line - 1;
-    [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line, length);
+    const file_limit_guard limit;
+    if (::write(STDERR_FILENO, line, length) < 0) limit.take_signal_of(errno);
   }
 
  private:
@@ -17184,13 +17233,11 @@ inline constexpr const char* another_writes_it = "another capture is writing it;
 // ---- <memprof/record/live_trace_file.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <string>
 #include <utility>
@@ -17341,7 +17388,7 @@ inline bool live_trace::start_thread() noexcept {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
+  // The thread takes no signals of the program's.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const bool is_started = ::pthread_create(&thread_, nullptr, run, this) == 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -17398,13 +17445,6 @@ inline void live_trace::write_until_end() noexcept {
   if (!file_.is_there() && file_.reopen(message_.path())) writer_.use(file_);
   const int error = buffers_.error() != 0 ? 0 : writer_.write_chunks(buffers_);
   if (error != 0) fail(error);
-  if (error != EFBIG) return;
-  // A file beyond its size limit raises SIGXFSZ, which is blocked here and would end the program afterwards.
-  sigset_t taken;
-  ::sigemptyset(&taken);
-  ::sigaddset(&taken, SIGXFSZ);
-  const timespec at_once{};
-  (void)::sigtimedwait(&taken, nullptr, &at_once);
 }
 
 inline void live_trace::fail(int error) noexcept {
@@ -20018,7 +20058,7 @@ inline void make_limited_spaces(registry& shared, const device_description& devi
 inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
                       std::uint32_t capture) {
   {
-    const internal_guard hidden;  // also from SIGXFSZ, which a file beyond its size limit raises
+    const internal_guard hidden;
     const bool is_watched = watcher != nullptr && options.trace_file.empty();
     const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
     if (pattern.empty() || !file.open(pattern, options, process)) return;
@@ -24956,6 +24996,7 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #if MEMPROF_ENABLED
 
+#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -25007,10 +25048,8 @@ struct malloc_family {
     if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
     record_heap_event(event_kind::deallocate, address, 0);
     void* const moved = Heap::reallocate(address, bytes);
-    if (moved == nullptr && bytes != 0) [[unlikely]] {
-      // If another thread drained this one's ring meanwhile, nobody knows any more how much of the block was asked for.
-      if (!withdraw_free(address)) record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
-    }
+    if (moved == nullptr && bytes != 0) [[unlikely]]
+      undo_free(address);
     return recorded(moved, bytes);
   }
 
@@ -25042,10 +25081,22 @@ struct malloc_family {
   }
 
  private:
-  /// No heap has a larger block.
-  static constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+  /// No heap has a larger block: Linux gives addresses from there on only to those who name one.
+  static constexpr std::uint64_t most_bytes =
+      std::min<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max(), std::uint64_t{1} << 48);
 
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+  /// Undoes the free of a block that the heap could not change.
+  [[gnu::cold, gnu::noinline]] static void undo_free(void* address) noexcept {
+    if (withdraw_free(address)) return;
+    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    // Another thread has drained this one's ring meanwhile, and nobody knows any more how much of the block was asked for.
+    registry& shared = abi_1::process_registry;
+    const bool is_recorded = shared.active_capture.load(std::memory_order_relaxed) != 0 &&
+                             abi_1::this_thread.doing().load(std::memory_order_relaxed) == activity::idle;
+    if (is_recorded) shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] static void* refuse() noexcept {
     errno = ENOMEM;
@@ -25071,6 +25122,9 @@ struct malloc_family {
 ///
 /// Memory comes from glibc's allocator, whatever other one the program links; other C libraries and sanitizers, which have an
 /// allocator of their own, are refused. What is requested by `mmap` is not recorded.
+///
+/// Recording begins with a capture, not with the process: a block from before counts as an unmatched free when it is freed.
+/// `memprof run` records from the first call on.
 ///
 /// `realloc` is a free and an allocation. While no capture is active, each call costs about a nanosecond more than the plain one.
 /// With `MEMPROF_ENABLED=0` nothing is replaced.
@@ -26255,130 +26309,6 @@ class begun_calls {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-// ---- <memprof/backend/cuda/divided_blocks.hpp>
-#include <cstdint>
-#include <iterator>
-#include <map>
-
-/// @file
-/// Blocks whose parts come and go, as the regions of NVTX's heaps.
-
-namespace memprof::inline MEMPROF_ABI::detail::cuda {
-
-/// Records parts, and the rest between them, as blocks in place of the one that they divide; its own memory is hidden from
-/// recording. Not synchronised. `add` and `begin` throw `std::bad_alloc`, with nothing changed or recorded.
-class divided_blocks {
- public:
-  /// A block that is recorded as a whole: all of it is rest.
-  void add(std::uint64_t block, std::uint64_t bytes, space_id space) {
-    const recording_suppressor hidden;
-    pieces_.insert_or_assign(block, piece{bytes, block, space, false});
-  }
-  /// Forgets a block, whose records end otherwise.
-  void forget(std::uint64_t block, std::uint64_t bytes) noexcept {
-    const recording_suppressor hidden;
-    pieces_.erase(pieces_.lower_bound(block), pieces_.lower_bound(block + bytes));
-  }
-
-  [[nodiscard]] bool has(std::uint64_t address) noexcept { return piece_at(address) != pieces_.end(); }
-
-  /// Makes a region of what is rest until now; otherwise nothing.
-  void begin(std::uint64_t address, std::uint64_t bytes) {
-    const auto found = piece_at(address);
-    if (found == pieces_.end() || bytes == 0) return;
-    const std::uint64_t begin = found->first;
-    const piece whole = found->second;
-    const std::uint64_t before = address - begin;
-    if (whole.is_region || bytes > whole.bytes - before) return;
-    const std::uint64_t after = whole.bytes - before - bytes;
-    auto region = found;
-    {
-      const recording_suppressor hidden;
-      if (before != 0) region = pieces_.emplace(address, piece{}).first;
-      try {
-        if (after != 0) pieces_.emplace(address + bytes, piece{after, whole.block, whole.space, false});
-      } catch (...) {
-        if (before != 0) pieces_.erase(region);
-        throw;
-      }
-    }
-    found->second.bytes = before;
-    region->second = {bytes, whole.block, whole.space, true};
-    record_end(begin, whole);
-    if (before != 0) record_rest(begin, before, whole.space);
-    record_event({0, address, bytes, 0, event_kind::allocate, whole.space.value, 0});
-    if (after != 0) record_rest(address + bytes, after, whole.space);
-  }
-
-  /// Ends the region that begins at `address`, if there is one.
-  void end(std::uint64_t address) noexcept {
-    const auto found = pieces_.find(address);
-    if (found != pieces_.end() && found->second.is_region) end(found);
-  }
-  void end_all(std::uint64_t address, std::uint64_t bytes) noexcept {
-    for (auto place = pieces_.lower_bound(address); place != pieces_.end() && place->first - address < bytes;)
-      place = place->second.is_region ? end(place) : std::next(place);
-  }
-
- private:
-  struct piece {
-    std::uint64_t bytes = 0;
-    std::uint64_t block = 0;
-    space_id space{0};
-    bool is_region = false;
-  };
-  using places = std::map<std::uint64_t, piece>;
-
-  [[nodiscard]] places::iterator piece_at(std::uint64_t address) noexcept {
-    const auto after = pieces_.upper_bound(address);
-    if (after == pieces_.begin()) return pieces_.end();
-    const auto found = std::prev(after);
-    return address - found->first < found->second.bytes ? found : pieces_.end();
-  }
-
-  /// Merges a region with the rest on both sides. Returns the place after it.
-  places::iterator end(places::iterator ended) noexcept {
-    record_end(ended->first, ended->second);
-    ended->second.is_region = false;
-    const auto after = std::next(ended);
-    if (after != pieces_.end() && is_rest_of(after->second, ended->second.block)) {
-      record_end(after->first, after->second);
-      ended->second.bytes += after->second.bytes;
-      erase(after);
-    }
-    if (ended != pieces_.begin()) {
-      const auto before = std::prev(ended);
-      if (is_rest_of(before->second, ended->second.block)) {
-        record_end(before->first, before->second);
-        before->second.bytes += ended->second.bytes;
-        erase(ended);
-        ended = before;
-      }
-    }
-    record_rest(ended->first, ended->second.bytes, ended->second.space);
-    return std::next(ended);
-  }
-
-  void erase(places::iterator place) noexcept {
-    const recording_suppressor hidden;
-    pieces_.erase(place);
-  }
-  [[nodiscard]] static bool is_rest_of(const piece& neighbour, std::uint64_t block) noexcept {
-    return !neighbour.is_region && neighbour.block == block;
-  }
-  static void record_end(std::uint64_t address, const piece& ended) noexcept {
-    record_event({0, address, ended.bytes, 0, event_kind::deallocate, ended.space.value, 0});
-  }
-  static void record_rest(std::uint64_t address, std::uint64_t bytes, space_id space) noexcept {
-    record_event({0, address, bytes, 0, event_kind::allocate, space.value, 0});
-    record_description(space.value, address, {.name = "rest of the block"});
-  }
-
-  places pieces_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
-
 // ---- <memprof/backend/cuda/pending_frees.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -26468,7 +26398,6 @@ inline constinit thread_local parts_of_block parts_of_next_block{};
 /// What a `tracker` knows in a capture.
 struct tracked {
   block_table blocks;
-  divided_blocks divided;
   memory_table memory;
   mapping_table mappings;
   pending_frees pending;
@@ -26605,26 +26534,6 @@ class tracker {
     end_pending_where([&](const pending_free& freed) { return freed.context == context; });
   }
 
-  /// From now on, until `region_ends`, the program uses [address, address + bytes) of one of its blocks for something of its own.
-  /// A region outside them, or over another one, does not count.
-  void region_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    try {
-      if (!known_->divided.has(address)) divide_block_with(address);
-      known_->divided.begin(address, bytes);
-    } catch (...) {  // no memory
-      event_sink{}.count_dropped_event();
-    }
-  }
-  void region_ends(std::uint64_t address) noexcept {
-    const lock_guard guard{lock_};
-    known_->divided.end(address);
-  }
-  void regions_end(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    known_->divided.end_all(address, bytes);
-  }
-
   /// What is recorded as live on a device now.
   [[nodiscard]] recorded_bytes recorded_on(std::uint32_t device) noexcept {
     const lock_guard guard{lock_};
@@ -26632,22 +26541,6 @@ class tracker {
   }
 
  private:
-  /// Lets the block around `address` have regions, unless the program has said its parts.
-  void divide_block_with(std::uint64_t address) {
-    held_block found{};
-    known_->blocks.for_each([&](const held_block& held) {
-      if (address - held.address < held.bytes) found = held;
-    });
-    if (found.bytes == 0 || found.is_divided) return;
-    known_->divided.add(found.address, found.bytes, found.space);
-    if (found.stream_and_pool != 0) {  // parts are on no stream
-      end_recorded(found);
-      event_sink{}.allocate(found.space, block_address{found.address}, found.bytes);
-    }
-    found.is_divided = true;
-    (void)known_->blocks.put(found);  // it is there already: nothing grows
-  }
-
   void complete(const pending_free& freed) noexcept {
     known_->recorded[freed.space.value].pending -= signed_of(freed.bytes);
     event_sink{}.complete_deallocation(freed.space, block_address{freed.address}, freed.bytes);
@@ -26679,7 +26572,6 @@ class tracker {
   /// A block that is not ordered on a stream by its allocation or by its free can be used again at once.
   void end(const held_block& freed, const place& at) noexcept {
     count(freed.space, -signed_of(freed.bytes), freed.stream_and_pool != 0);
-    if (freed.is_divided) known_->divided.forget(freed.address, freed.bytes);
     if (freed.is_divided || freed.stream_and_pool == 0) return end_recorded(freed);
     const bool is_pending =
         at.is_on_stream && known_->pending.add({freed.address, freed.bytes, at.stream, freed.context, freed.space});
@@ -27304,25 +27196,6 @@ class driver_events {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-// ---- <memprof/backend/nvtx/region_receiver.hpp>
-#include <atomic>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// Of a backend that knows the blocks in which a program registers regions. All may be called on any thread.
-struct region_receiver {
-  void (*begin)(std::uint64_t address, std::uint64_t bytes) noexcept;
-  void (*end)(std::uint64_t address) noexcept;
-  /// All regions that begin in [address, address + bytes).
-  void (*end_all)(std::uint64_t address, std::uint64_t bytes) noexcept;
-};
-
-/// Null: nobody records regions.
-inline constinit std::atomic<const region_receiver*> process_region_receiver{nullptr};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
 
 #include <atomic>
 #include <cstdint>
@@ -27363,12 +27236,6 @@ inline void read_devices(std::string_view name) noexcept {
   self.readings.segment_ends(name, self.events.pools(), self.events.blocks());
 }
 
-/// The regions that a program registers by NVTX, if `nvtx_backend` hears of them.
-inline constexpr nvtx::region_receiver regions_of_blocks{
-    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_listener().events.blocks().region_begins(address, bytes); },
-    [](std::uint64_t address) noexcept { process_listener().events.blocks().region_ends(address); },
-    [](std::uint64_t address, std::uint64_t bytes) noexcept { process_listener().events.blocks().regions_end(address, bytes); }};
-
 /// Begins to record. Returns why that failed; empty on success.
 [[nodiscard]] inline std::string begin_listening() {
   listener& self = process_listener();
@@ -27380,15 +27247,13 @@ inline constexpr nvtx::region_receiver regions_of_blocks{
   driver_questions driver;
   driver.find(self.library);
   self.readings.begin(driver, self.events.pools(), self.events.blocks());
-  // Release pairs with the acquire in `record_segment_end`, and in `with_receiver`.
+  // Release pairs with the acquire in `record_segment_end`.
   segment_listener.store(read_devices, std::memory_order_release);
-  nvtx::process_region_receiver.store(&regions_of_blocks, std::memory_order_release);
   return {};
 }
 
 inline void end_listening() noexcept {
   listener& self = process_listener();
-  nvtx::process_region_receiver.store(nullptr, std::memory_order_relaxed);
   // Null if that failed to begin.
   if (segment_listener.exchange(nullptr, std::memory_order_relaxed) != nullptr)
     self.readings.end(self.events.pools(), self.events.blocks());
@@ -27487,741 +27352,6 @@ class [[nodiscard]] cuda_block_parts {
 #endif
 
 static_assert(backend<cuda_backend>);
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/backend/nvtx.hpp>
-/// @file
-/// NVTX's ranges as operations: `memprof::begin_capture<memprof::nvtx_backend>()`. Needs no header of NVTX, which need not be
-/// there.
-
-#include <string_view>
-
-#if MEMPROF_ENABLED
-// ---- <memprof/backend/nvtx/nvtx_injection.hpp>
-// ---- <memprof/backend/nvtx/nvtx_interface.hpp>
-#include <cstddef>
-#include <cstdint>
-
-/// @file
-/// What NVTX (nvtx3/nvtxDetail/nvtxTypes.h and nvtxExtTypes.h, NVTX 3.0 and later) lets a tool do: types and numbers of its own
-/// headers, which need not be there. `tests/nvtx` compares them.
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// Opaque handles, which the tool makes up.
-using domain_handle = const void*;
-using string_handle = const void*;
-
-enum class message_type : std::int32_t { unknown = 0, ascii = 1, unicode = 2, registered = 3 };
-
-union message_value {
-  const char* ascii;
-  const wchar_t* unicode;
-  string_handle registered;
-};
-
-/// nvtxEventAttributes_t.
-struct event_attributes {
-  std::uint16_t version;
-  std::uint16_t size;
-  std::uint32_t category;
-  std::int32_t color_type;
-  std::uint32_t color;
-  std::int32_t payload_type;
-  std::int32_t reserved;
-  std::uint64_t payload;
-  message_type type;
-  message_value message;
-};
-
-using function = void (*)();
-using function_table = function**;  ///< pointers to the places that the program calls through
-
-/// NvtxExportTableCallbacks: number 1 of the tables that `get_export_table` gives.
-struct callback_table {
-  std::size_t size;
-  int (*functions_of_module)(std::int32_t module, function_table* table, unsigned* count);
-};
-using get_export_table = const void* (*)(std::uint32_t table);
-inline constexpr std::uint32_t callbacks = 1;
-
-inline constexpr std::int32_t core = 1;
-inline constexpr unsigned range_start_ex = 4;
-inline constexpr unsigned range_start_ascii = 5;
-inline constexpr unsigned range_start_wide = 6;
-inline constexpr unsigned range_end = 7;
-inline constexpr unsigned range_push_ex = 8;
-inline constexpr unsigned range_push_ascii = 9;
-inline constexpr unsigned range_push_wide = 10;
-inline constexpr unsigned range_pop = 11;
-
-inline constexpr std::int32_t core_2 = 5;
-inline constexpr unsigned domain_range_start_ex = 2;
-inline constexpr unsigned domain_range_end = 3;
-inline constexpr unsigned domain_range_push_ex = 4;
-inline constexpr unsigned domain_range_pop = 5;
-inline constexpr unsigned domain_register_ascii = 10;
-inline constexpr unsigned domain_register_wide = 11;
-inline constexpr unsigned domain_create_ascii = 12;
-inline constexpr unsigned domain_create_wide = 13;
-
-/// NvtxInitializeInjectionNvtxFunc_t: NVTX calls it once, with the first call of the program. Returns 1 if the tool takes the calls.
-using initialize_function = int (*)(get_export_table);
-
-// --- extensions: nvToolsExtMem.h, version 1.2 ---
-
-/// nvtxExtModuleSegment_t: where the program finds the functions of an extension.
-struct extension_segment {
-  std::size_t number;
-  std::size_t count;
-  std::intptr_t* functions;
-};
-/// nvtxExtModuleInfo_t.
-struct extension_module {
-  std::uint16_t nvtx_version;
-  std::uint16_t size;
-  std::uint16_t module;
-  std::uint16_t compatibility;
-  std::size_t segment_count;
-  extension_segment* segments;
-  void (*get_export_function)();
-  const void* more;
-};
-/// NvtxExtInitializeInjectionFunc_t: called once for each extension that the program calls.
-using initialize_extension_function = int (*)(extension_module*);
-
-inline constexpr std::uint16_t memory_module = 1;
-inline constexpr std::size_t heap_register = 0;
-inline constexpr std::size_t heap_unregister = 1;
-inline constexpr std::size_t heap_reset = 2;
-inline constexpr std::size_t regions_register = 3;
-inline constexpr std::size_t regions_resize = 4;
-inline constexpr std::size_t regions_unregister = 5;
-inline constexpr std::size_t regions_name = 6;
-
-/// NVTX_MEM_TYPE_VIRTUAL_ADDRESS: descriptors are `address_range`s.
-inline constexpr std::uint32_t virtual_address = 1;
-
-/// nvtxMemVirtualRangeDesc_t.
-struct address_range {
-  std::size_t bytes;
-  const void* address;
-};
-
-using heap_handle = const void*;
-using region_handle = const void*;  ///< we give out the region's address, so that a reference is an address either way
-
-/// nvtxMemHeapDesc_t.
-struct heap_description {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t reserved;
-  std::uint32_t usage;
-  std::uint32_t type;
-  std::size_t range_size;
-  const address_range* range;
-  std::uint32_t category;
-  message_type name_type;
-  message_value name;
-};
-
-/// nvtxMemRegionsRegisterBatch_t.
-struct regions_to_register {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t type;
-  heap_handle heap;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;  ///< `address_range`s, each of `element_size` bytes
-  region_handle* handles;
-};
-
-/// nvtxMemRegionsResizeBatch_t.
-struct regions_to_resize {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t type;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;
-};
-
-/// nvtxMemRegionsUnregisterBatch_t.
-struct regions_to_unregister {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t reference_type;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;  ///< `region_handle`s
-};
-
-/// nvtxMemRegionNameDesc_t.
-struct region_name {
-  std::uint32_t reference_type;
-  message_type name_type;
-  region_handle region;
-  message_value name;
-  std::uint32_t category;
-  std::uint32_t reserved;
-};
-/// nvtxMemRegionsNameBatch_t.
-struct regions_to_name {
-  std::uint16_t compatibility;
-  std::uint16_t size;
-  std::uint32_t reserved;
-  std::size_t count;
-  std::size_t element_size;
-  const void* elements;  ///< `region_name`s
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-// ---- <memprof/backend/nvtx/nvtx_ranges.hpp>
-// ---- <memprof/backend/nvtx/nvtx_text.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <unordered_set>
-
-/// @file
-/// The texts of NVTX's messages.
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// A wide string in UTF-8, cut to the 500 bytes or so that suffice for a name; what is no character becomes U+FFFD.
-class narrow_text {
- public:
-  explicit narrow_text(const wchar_t* wide) noexcept {
-    for (; *wide != 0 && size_ + 4 <= text_.size(); ++wide) add(static_cast<std::uint32_t>(*wide));
-  }
-  [[nodiscard]] std::string_view view() const noexcept { return {text_.data(), size_}; }
-
- private:
-  void add(std::uint32_t code) noexcept {
-    if (code > 0x10FFFF || (code >= 0xD800 && code < 0xE000)) code = 0xFFFD;
-    if (code < 0x80) return put(code);
-    if (code < 0x800) {
-      put(0xC0U | code >> 6);
-    } else {
-      if (code < 0x10000) {
-        put(0xE0U | code >> 12);
-      } else {
-        put(0xF0U | code >> 18);
-        put(0x80U | (code >> 12 & 0x3FU));
-      }
-      put(0x80U | (code >> 6 & 0x3FU));
-    }
-    put(0x80U | (code & 0x3FU));
-  }
-  void put(std::uint32_t byte) noexcept { text_[size_++] = static_cast<char>(byte); }
-
-  std::array<char, 504> text_;
-  std::size_t size_ = 0;
-};
-
-/// Strings that the program has registered: a handle is the address of the string, which lives as long as the process.
-class registered_strings {
- public:
-  /// Null if the system has no memory.
-  [[nodiscard]] string_handle add(std::string_view text) noexcept {
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    try {
-      return &*known_.emplace(text).first;
-    } catch (...) {
-      return nullptr;
-    }
-  }
-  [[nodiscard]] static std::string_view text_of(string_handle handle) noexcept {
-    return *static_cast<const std::string*>(handle);
-  }
-
- private:
-  futex_lock lock_;
-  std::unordered_set<std::string> known_;
-};
-
-[[nodiscard]] inline registered_strings& process_strings() {
-  const recording_suppressor hidden;
-  static auto* const made = new registered_strings;
-  return *made;
-}
-
-/// Calls `use(text)` with a message.
-template <class Use>
-auto with_message(message_type type, message_value message, Use use) {
-  using namespace std::string_view_literals;
-  if (message.registered == nullptr) return use("(unnamed)"sv);
-  switch (type) {
-    case message_type::ascii: return use(std::string_view{message.ascii});
-    case message_type::registered: return use(registered_strings::text_of(message.registered));
-    case message_type::unicode: return use(narrow_text{message.unicode}.view());
-    default: return use("(unnamed)"sv);
-  }
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <cstdlib>
-#include <string_view>
-
-/// @file
-/// NVTX's ranges as operations. Knows nothing of how NVTX calls.
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// Whether the active capture records ranges.
-inline constinit std::atomic<bool> are_ranges_recorded{false};
-
-/// A range as an operation of a capture; `capture` 0: it is none.
-struct ranged_operation {
-  open_operation operation{};
-  std::uint32_t capture = 0;
-
-  [[nodiscard]] static ranged_operation begin(std::string_view name) noexcept {
-    // Relaxed: a range that overlaps the capture's begin or end may belong to it or not.
-    const std::uint32_t capture = event_sink{}.capture();
-    if (capture == 0 || !are_ranges_recorded.load(std::memory_order_relaxed) || !event_sink{}.is_thread_recordable()) return {};
-    const label text = event_sink{}.label_of(name);
-    ranged_operation begun{event_sink{}.begin_operation(text, {}), capture};
-    event_sink{}.set_innermost_name(text);
-    return begun;
-  }
-  void end() const noexcept {
-    if (capture != 0) event_sink{}.end_operation(operation, capture);
-  }
-};
-
-/// The ranges that are open on a thread by push and pop. Each domain has a stack of its own.
-class thread_ranges {
- public:
-  static constexpr std::size_t most = 64;  ///< those deeper are only counted
-
-  /// Returns the number of ranges of that domain around the new one, as NVTX does.
-  int push(domain_handle domain, std::string_view name) noexcept {
-    if (count_ == most || lost_ != 0) return static_cast<int>(most + lost_++);
-    open_[count_++] = {domain, ranged_operation::begin(name)};
-    return depth_of(domain) - 1;
-  }
-  /// Returns the number of ranges around the one that has ended; -1 if there was none.
-  int pop(domain_handle domain) noexcept {
-    if (lost_ != 0) return static_cast<int>(most + --lost_);
-    for (std::size_t index = count_; index-- != 0;) {
-      if (open_[index].domain != domain) continue;
-      open_[index].range.end();
-      for (std::size_t next = index + 1; next != count_; ++next) open_[next - 1] = open_[next];
-      --count_;
-      return depth_of(domain);
-    }
-    return -1;
-  }
-
- private:
-  struct open_range {
-    domain_handle domain;
-    ranged_operation range;
-  };
-
-  [[nodiscard]] int depth_of(domain_handle domain) const noexcept {
-    int depth = 0;
-    for (std::size_t index = 0; index != count_; ++index) depth += open_[index].domain == domain ? 1 : 0;
-    return depth;
-  }
-
-  open_range open_[most];
-  std::size_t count_;
-  std::size_t lost_;
-};
-
-/// A thread's object is on the heap, because a module loaded at run time takes its thread-local storage from a scarce reserve.
-struct thread_ranges_slot {
-  thread_ranges* ranges = nullptr;
-  bool has_ended = false;
-
-  thread_ranges_slot() = default;
-  thread_ranges_slot(const thread_ranges_slot&) = delete;
-  thread_ranges_slot& operator=(const thread_ranges_slot&) = delete;
-  ~thread_ranges_slot() {
-    const recording_suppressor hidden;
-    has_ended = true;
-    std::free(ranges);
-  }
-};
-
-/// Null if the thread is about to end, or the system has no memory.
-[[nodiscard]] inline thread_ranges* ranges_of_this_thread() noexcept {
-  thread_local thread_ranges_slot slot;
-  if (slot.ranges == nullptr && !slot.has_ended) {
-    const recording_suppressor hidden;
-    slot.ranges = static_cast<thread_ranges*>(std::calloc(1, sizeof(thread_ranges)));
-  }
-  return slot.has_ended ? nullptr : slot.ranges;
-}
-
-/// The ranges that were begun by start and may end on another thread: each is an operation of the thread that started it.
-class started_ranges {
- public:
-  /// Returns the range's number, from 1.
-  [[nodiscard]] std::uint64_t start(std::string_view name) noexcept {
-    const ranged_operation begun = ranged_operation::begin(name);
-    const recording_suppressor hidden;
-    const lock_guard guard{lock_};
-    const std::uint64_t number = ++last_;
-    if (begun.capture != 0 && !open_.push_back({number, begun})) begun.end();
-    return number;
-  }
-  void end(std::uint64_t number) noexcept {
-    ranged_operation ended{};
-    {
-      const recording_suppressor hidden;
-      const lock_guard guard{lock_};
-      for (started& each : open_) {
-        if (each.number != number) continue;
-        ended = each.range;
-        each = open_[open_.size() - 1];
-        open_.pop_back();
-        break;
-      }
-    }
-    ended.end();
-  }
-
- private:
-  struct started {
-    std::uint64_t number;
-    ranged_operation range;
-  };
-
-  futex_lock lock_;
-  page_array<started> open_;
-  std::uint64_t last_ = 0;
-};
-
-/// Lives as long as the process.
-[[nodiscard]] inline started_ranges& process_started_ranges() {
-  const recording_suppressor hidden;
-  static auto* const made = new started_ranges;
-  return *made;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-#include <atomic>
-#include <cstdint>
-#include <string_view>
-
-/// @file
-/// What NVTX calls in place of nothing, once `initialize` has been NVTX's tool.
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-/// Whether a program's NVTX has asked for its tool.
-inline constinit std::atomic<bool> is_initialized{false};
-
-inline int push(domain_handle domain, std::string_view name) noexcept {
-  thread_ranges* const ranges = ranges_of_this_thread();
-  return ranges == nullptr ? -1 : ranges->push(domain, name);
-}
-inline int pop(domain_handle domain) noexcept {
-  thread_ranges* const ranges = ranges_of_this_thread();
-  return ranges == nullptr ? -1 : ranges->pop(domain);
-}
-
-inline int push_in_domain(domain_handle domain, const event_attributes* attributes) noexcept {
-  if (attributes == nullptr) return -1;
-  return with_message(attributes->type, attributes->message, [&](std::string_view name) { return push(domain, name); });
-}
-inline int push_ex(const event_attributes* attributes) noexcept { return push_in_domain(nullptr, attributes); }
-inline int push_ascii(const char* name) noexcept {
-  return with_message(message_type::ascii, {.ascii = name}, [](std::string_view text) { return push(nullptr, text); });
-}
-inline int push_wide(const wchar_t* name) noexcept {
-  return with_message(message_type::unicode, {.unicode = name}, [](std::string_view text) { return push(nullptr, text); });
-}
-inline int pop_default() noexcept { return pop(nullptr); }
-
-inline std::uint64_t start(std::string_view name) noexcept { return process_started_ranges().start(name); }
-inline std::uint64_t start_ex(const event_attributes* attributes) noexcept {
-  return attributes == nullptr ? 0 : with_message(attributes->type, attributes->message, start);
-}
-inline std::uint64_t start_in_domain(domain_handle, const event_attributes* attributes) noexcept { return start_ex(attributes); }
-inline std::uint64_t start_ascii(const char* name) noexcept { return with_message(message_type::ascii, {.ascii = name}, start); }
-inline std::uint64_t start_wide(const wchar_t* name) noexcept {
-  return with_message(message_type::unicode, {.unicode = name}, start);
-}
-inline void end(std::uint64_t range) noexcept { process_started_ranges().end(range); }
-inline void end_in_domain(domain_handle, std::uint64_t range) noexcept { end(range); }
-
-inline string_handle register_ascii(domain_handle, const char* text) noexcept {
-  return text == nullptr ? nullptr : process_strings().add(text);
-}
-inline string_handle register_wide(domain_handle, const wchar_t* text) noexcept {
-  return text == nullptr ? nullptr : process_strings().add(narrow_text{text}.view());
-}
-
-/// Domains are told apart, and nothing else is known of them.
-inline domain_handle create_domain() noexcept {
-  static constinit std::atomic<std::uintptr_t> last{0};
-  return reinterpret_cast<domain_handle>(last.fetch_add(1, std::memory_order_relaxed) + 1);
-}
-inline domain_handle create_domain_ascii(const char*) noexcept { return create_domain(); }
-inline domain_handle create_domain_wide(const wchar_t*) noexcept { return create_domain(); }
-
-/// The functions of a module of NVTX, which a program calls through a table.
-class module_functions {
- public:
-  module_functions(const callback_table& callbacks, std::int32_t module) noexcept {
-    if (callbacks.functions_of_module(module, &table_, &count_) == 0) count_ = 0;
-  }
-  template <class Function>
-  void set(unsigned id, Function* taken) const noexcept {
-    if (id < count_ && table_[id] != nullptr) *table_[id] = reinterpret_cast<function>(taken);
-  }
-
- private:
-  function_table table_ = nullptr;
-  unsigned count_ = 0;
-};
-
-/// InitializeInjectionNvtx2.
-inline int initialize(get_export_table tables) noexcept {
-  const auto* const found = static_cast<const callback_table*>(tables(callbacks));
-  if (found == nullptr || found->size < sizeof(callback_table) || found->functions_of_module == nullptr) return 0;
-  const module_functions first{*found, core};
-  first.set(range_start_ex, start_ex);
-  first.set(range_start_ascii, start_ascii);
-  first.set(range_start_wide, start_wide);
-  first.set(range_end, end);
-  first.set(range_push_ex, push_ex);
-  first.set(range_push_ascii, push_ascii);
-  first.set(range_push_wide, push_wide);
-  first.set(range_pop, pop_default);
-  const module_functions second{*found, core_2};
-  second.set(domain_range_start_ex, start_in_domain);
-  second.set(domain_range_end, end_in_domain);
-  second.set(domain_range_push_ex, push_in_domain);
-  second.set(domain_range_pop, pop);
-  second.set(domain_register_ascii, register_ascii);
-  second.set(domain_register_wide, register_wide);
-  second.set(domain_create_ascii, create_domain_ascii);
-  second.set(domain_create_wide, create_domain_wide);
-  is_initialized.store(true, std::memory_order_relaxed);
-  return 1;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-// ---- <memprof/backend/nvtx/nvtx_memory.hpp>
-#include <atomic>
-#include <cstddef>
-#include <cstdint>
-#include <limits>
-#include <string_view>
-
-/// @file
-/// NVTX's memory extension: a program says of a block that it is a heap, and which regions of it are in use.
-
-namespace memprof::inline MEMPROF_ABI::detail::nvtx {
-
-[[nodiscard]] inline std::uint64_t number_of(const void* address) noexcept { return reinterpret_cast<std::uintptr_t>(address); }
-
-/// The heaps that a program has registered. A handle is the heap's number.
-class heaps {
- public:
-  [[nodiscard]] heap_handle add(const address_range& range) noexcept {
-    const lock_guard guard{lock_};
-    return known_.push_back(range) ? reinterpret_cast<heap_handle>(known_.size()) : nullptr;
-  }
-  /// The whole process for handle 0; nothing for one that is unknown.
-  [[nodiscard]] address_range range_of(heap_handle heap) noexcept {
-    const std::uint64_t number = number_of(heap);
-    if (number == 0) return {std::numeric_limits<std::size_t>::max(), nullptr};
-    const lock_guard guard{lock_};
-    return number <= known_.size() ? known_[number - 1] : address_range{};
-  }
-
- private:
-  futex_lock lock_;
-  page_array<address_range> known_;
-};
-
-/// Lives as long as the process.
-[[nodiscard]] inline heaps& process_heaps() {
-  const recording_suppressor hidden;
-  static auto* const made = new heaps;
-  return *made;
-}
-
-/// Calls `use(receiver)` if there is one.
-template <class Use>
-void with_receiver(Use use) {
-  // Acquire pairs with the release of the backend that sets it.
-  if (const region_receiver* const receiver = process_region_receiver.load(std::memory_order_acquire)) use(*receiver);
-}
-
-/// Calls `use(element)` with each element of a batch, which may be of a later version: longer.
-template <class Element, class Batch, class Use>
-void for_each_element(const Batch& batch, Use use) {
-  if (batch.elements == nullptr || batch.element_size < sizeof(Element)) return;
-  const auto* const first = static_cast<const char*>(batch.elements);
-  for (std::size_t index = 0; index != batch.count; ++index)
-    use(*reinterpret_cast<const Element*>(first + index * batch.element_size), index);
-}
-
-inline heap_handle register_heap(domain_handle, const heap_description* heap) noexcept {
-  if (heap == nullptr || heap->type != virtual_address || heap->range == nullptr || heap->range_size < sizeof(address_range))
-    return nullptr;
-  return process_heaps().add(*heap->range);
-}
-inline void end_regions_of(domain_handle, heap_handle heap) noexcept {
-  const address_range range = process_heaps().range_of(heap);
-  with_receiver([&](const region_receiver& receiver) { receiver.end_all(number_of(range.address), range.bytes); });
-}
-
-inline void register_regions(domain_handle, const regions_to_register* batch) noexcept {
-  if (batch == nullptr || batch->type != virtual_address) return;
-  for_each_element<address_range>(*batch, [&](const address_range& region, std::size_t index) {
-    if (batch->handles != nullptr) batch->handles[index] = region.address;
-    with_receiver([&](const region_receiver& receiver) { receiver.begin(number_of(region.address), region.bytes); });
-  });
-}
-inline void resize_regions(domain_handle, const regions_to_resize* batch) noexcept {
-  if (batch == nullptr || batch->type != virtual_address) return;
-  for_each_element<address_range>(*batch, [&](const address_range& region, std::size_t) {
-    with_receiver([&](const region_receiver& receiver) {
-      receiver.end(number_of(region.address));
-      receiver.begin(number_of(region.address), region.bytes);
-    });
-  });
-}
-inline void unregister_regions(domain_handle, const regions_to_unregister* batch) noexcept {
-  if (batch == nullptr) return;
-  for_each_element<region_handle>(*batch, [&](region_handle region, std::size_t) {
-    with_receiver([&](const region_receiver& receiver) { receiver.end(number_of(region)); });
-  });
-}
-inline void name_regions(domain_handle, const regions_to_name* batch) noexcept {
-  if (batch == nullptr || process_region_receiver.load(std::memory_order_relaxed) == nullptr) return;
-  for_each_element<region_name>(*batch, [&](const region_name& named, std::size_t) {
-    with_message(named.name_type, named.name, [&](std::string_view name) {
-      event_sink{}.annotate(block_address{number_of(named.region)}, {.name = name});
-    });
-  });
-}
-
-/// InitializeInjectionNvtxExtension.
-inline int initialize_extension(extension_module* module) noexcept {
-  if (module == nullptr || module->module != memory_module || module->segment_count == 0) return 0;
-  const extension_segment& found = *module->segments;
-  const auto set = [&](std::size_t id, auto* taken) {
-    if (id < found.count) found.functions[id] = reinterpret_cast<std::intptr_t>(taken);
-  };
-  set(heap_register, register_heap);
-  set(heap_unregister, end_regions_of);
-  set(heap_reset, end_regions_of);
-  set(regions_register, register_regions);
-  set(regions_resize, resize_regions);
-  set(regions_unregister, unregister_regions);
-  set(regions_name, name_regions);
-  return 1;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail::nvtx
-
-
-#include <atomic>
-#include <cstdlib>
-#endif
-
-#if MEMPROF_ENABLED
-// NVTX's own variables, by other names, so that NVTX's headers can be included in the same file. A null address: the program has no
-// NVTX. NVTX reads them with the program's first call.
-extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_function memprof_nvtx_injection __asm__("InitializeInjectionNvtx2_fnptr");
-extern "C" [[gnu::weak]] memprof::detail::nvtx::initialize_extension_function memprof_nvtx_extension_injection __asm__(
-    "InitializeInjectionNvtxExtension_fnptr");
-#endif
-
-namespace memprof::inline MEMPROF_ABI {
-
-#if MEMPROF_ENABLED
-namespace detail::nvtx {
-
-/// Makes this library NVTX's tool, unless the program has another. Returns whether the program has NVTX.
-inline bool inject() noexcept {
-  if (&memprof_nvtx_injection == nullptr) return false;
-  if (memprof_nvtx_injection != nullptr) return true;
-  memprof_nvtx_injection = initialize;
-  if (&memprof_nvtx_extension_injection != nullptr) memprof_nvtx_extension_injection = initialize_extension;
-  return true;
-}
-/// As soon as the program starts, since NVTX asks once.
-inline const bool has_nvtx = inject();
-
-/// Why ranges may be missing; null: they are not.
-[[nodiscard]] inline const char* why_no_ranges() noexcept {
-  if (is_initialized.load(std::memory_order_relaxed) || !has_nvtx) return nullptr;
-  if (std::getenv("NVTX_INJECTION64_PATH") != nullptr)
-    return "NVTX_INJECTION64_PATH names another tool for them, such as Nsight Systems";
-  if (memprof_nvtx_injection != initialize) return "the program was linked with another tool for them";
-  return nullptr;
-}
-
-}  // namespace detail::nvtx
-
-inline namespace enabled {
-
-/// Counts the ranges of NVTX (nvtxRangePush and Pop, nvtxRangeStart and End, in any domain) as operations, like those of
-/// `track_operation`; their names are the messages. A range by start and end is an operation of the thread that started it, and
-/// may end on any. Ranges that the program began before the capture are not in it.
-///
-/// With `cuda_backend` in the same capture, what the program registers of its blocks by NVTX's memory extension (nvtxMemHeapRegister,
-/// nvtxMemRegionsRegister, Resize, Name, Unregister, nvtxMemHeapReset) divides these: each region is a block of its own while it is
-/// registered, with its name, and what is left is the "rest of the block". A change of the rest counts as a free and an
-/// allocation.
-///
-/// Include this header in a file of the program, not only of a library that is loaded while it runs: NVTX asks for its tool once,
-/// when the program calls it first. Where a profiler of NVIDIA's has them (NVTX_INJECTION64_PATH), the table of missing sources
-/// (`missing_source`) says so. Cost of a range: that of an operation, and a look-up of its name; outside a capture, some
-/// nanoseconds.
-class nvtx_backend {
- public:
-  static constexpr std::string_view name = "nvtx";
-
-  void attach(event_sink&, const capture_options&) noexcept {
-    detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
-  }
-  void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
-
-  void report_facts(event_sink& writer) const {
-    if (const char* const why = detail::nvtx::why_no_ranges())
-      writer.add_facts(to_table<missing_source>({{"NVTX's ranges", why}}));
-  }
-};
-
-}  // namespace enabled
-#else
-inline namespace disabled {
-
-class nvtx_backend {
- public:
-  static constexpr std::string_view name = "nvtx";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
-};
-
-}  // namespace disabled
-#endif
-
-static_assert(backend<nvtx_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 

@@ -265,6 +265,9 @@ def check_options_of_scripts():
         said = Run([PROGRAM, "empty"], option, wanted_status=126, needs_profile=False).said
         if "--uses and --infer-operations are for Python scripts" not in said:
             sys.exit(said)
+    said = Run([PROGRAM, "empty"], "--mmap", wanted_status=126, needs_profile=False, variables={"RUN_BY_MEMPROF_ITSELF": "1"}).said
+    if "--mmap is for programs" not in said:
+        sys.exit(said)
 
 
 def check_refusals():
