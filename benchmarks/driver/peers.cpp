@@ -58,13 +58,19 @@ void add_allocators(const plan& plan, report& report, const std::filesystem::pat
     std::string library;
     std::vector<std::string> variables;
     std::string package;
+    std::size_t pairs;
   };
   const std::vector<allocator> allocators{
       {"jemalloc's profiler",
        "libjemalloc.so.2",
        {"MALLOC_CONF=prof:true,prof_final:true,prof_prefix:" + (folder / "jemalloc").string()},
-       "libjemalloc2"},
-      {"tcmalloc's profiler", "libtcmalloc.so.4", {"HEAPPROFILE=" + (folder / "tcmalloc").string()}, "libgoogle-perftools4"}};
+       "libjemalloc2",
+       pairs_of_quick_peers},
+      {"tcmalloc's profiler",
+       "libtcmalloc.so.4",
+       {"HEAPPROFILE=" + (folder / "tcmalloc").string()},
+       "libgoogle-perftools4",
+       pairs_of_slow_peers}};
   for (const allocator& each : allocators) {
     const std::string library = find_library(each.library);
     if (library.empty()) {
@@ -74,7 +80,7 @@ void add_allocators(const plan& plan, report& report, const std::filesystem::pat
     const pairs_variant without{"bench_pairs_plain", {}, {}, {"LD_PRELOAD=" + library}};
     pairs_variant with = without;
     with.variables.insert(with.variables.end(), each.variables.begin(), each.variables.end());
-    peers.push_back({each.name, with, pairs_of_quick_peers, plan.rounds, without});
+    peers.push_back({each.name, with, each.pairs, plan.rounds, without});
   }
 }
 
