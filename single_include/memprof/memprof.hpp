@@ -2582,6 +2582,42 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/run_listener.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::abi_1 {
+
+/// What `memprof run` hears of a program that has a capture of its own, for its trace. Called on the thread concerned. Its layout
+/// is frozen, as the registry's.
+struct run_listener {
+  /// An operation has begun; `scope` tells it from others that are open. `tag` is as in its event.
+  void (*operation_began)(const void* scope, const char* name, std::size_t length, std::uint16_t tag) noexcept;
+  void (*operation_ended)(const void* scope) noexcept;
+  void (*segment_ended)(const char* name, std::size_t length) noexcept;
+};
+
+/// Null unless the program runs under `memprof run`, which finds it by its symbol and sets it before `main`.
+[[gnu::visibility("default")]] inline constinit std::atomic<const run_listener*> process_run_listener{nullptr};
+
+}  // namespace memprof::abi_1
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+[[gnu::cold, gnu::noinline]] inline void tell_operation_began(const abi_1::run_listener& listener, const void* scope, label name,
+                                                              std::uint16_t tag) noexcept {
+  std::string_view text;
+  {
+    const control_guard control;
+    text = abi_1::process_registry.labels->text(name);  // which stays where it is
+  }
+  listener.operation_began(scope, text.data(), text.size(), tag);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/segment_end.hpp>
 #include <atomic>
 #include <cstdint>
@@ -2626,6 +2662,9 @@ inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_l
 
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
   if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release of the one who listens.
+  if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire))
+    listener->segment_ended(name.data(), name.size());
   // Acquire pairs with the release of the backend.
   if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   // Acquire pairs with the release in `start_capture`.
@@ -7871,6 +7910,9 @@ class [[nodiscard]] operation_scope {
     const label name = find_name();
     detail::begin_operation(open_, self, name, tag);
     self.innermost_name = name;
+    // Acquire pairs with the release of the one who listens.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      detail::tell_operation_began(*listener, this, name, tag);
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
@@ -7878,6 +7920,9 @@ class [[nodiscard]] operation_scope {
   [[gnu::always_inline]] ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
+    // Acquire, as above.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      listener->operation_ended(this);
     // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }

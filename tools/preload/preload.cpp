@@ -14,6 +14,7 @@
 #include "mapped_memory.hpp"
 #include "next_heap.hpp"
 #include "next_map.hpp"
+#include "program_operations.hpp"
 #include "start.hpp"
 #include "unseen.hpp"
 
@@ -111,6 +112,9 @@ void report_missing(const char* source, std::string why_not) {
 /// Null unless mappings are recorded. It outlives the program's last call.
 constinit mapped_memory* mappings = nullptr;
 
+/// Null unless the program can tell of its operations. It outlives the program's last call.
+constinit program_operations* operations = nullptr;
+
 /// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
 void report_other_heaps() {
   if (mappings == nullptr && has_python_arenas())
@@ -150,6 +154,11 @@ void begin(bool is_first) noexcept {
     memprof::begin_capture(options).release();
     if (is_first && std::getenv("RUN_BY_MEMPROF_MMAP") != nullptr) mappings = new mapped_memory;
     if (!is_first && mappings != nullptr) mappings->begin_in_child();
+    if (!is_first && operations != nullptr) operations->begin_in_child();
+    if (is_first) {
+      static auto* const known = new program_operations;
+      operations = known->listen() ? known : nullptr;
+    }
     if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
     if (is_first) return report_other_heaps();
     if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
@@ -196,7 +205,7 @@ void finish(void*) noexcept {
   try {
     const memprof::detail::recording_suppressor hidden;
     report_other_heaps();
-    if (uses_memprof())
+    if (operations == nullptr && uses_memprof())
       report_missing("operations and segments", "the program records them by memprof itself, in its own capture");
     if (is_for_cuda() && !has_cuda) report_missing("CUDA", "the program did not initialise it");
   } catch (const std::bad_alloc&) {

@@ -461,12 +461,15 @@ def check_constructors():
 
 
 def check_program_with_memprof():
-    """Its blocks are recorded once; its operations are in its own capture, which the summary says."""
+    """Its blocks are recorded once, with the operations and segments of its own capture."""
     include = pathlib.Path(__file__).resolve().parents[3] / "include"
     with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
         program = built(pathlib.Path(folder), "itself.cpp", """
 #include <memprof/memprof.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <cstdlib>
+#include <thread>
 int main(int count, char**) {
   if (count > 1) return 0;
   auto capture = memprof::begin_capture();
@@ -474,15 +477,33 @@ int main(int count, char**) {
     auto scope = memprof::track_operation<"forward">();
     void* volatile block = std::malloc(5'000'000);
     std::free(block);
+    for (int round = 0; round < 2; ++round) {
+      auto inner = memprof::track_operation("inner");
+      block = std::malloc(3);
+      std::free(block);
+    }
+    const pid_t child = fork();
+    if (child == 0) return 0;  // ends what its parent began
+    waitpid(child, nullptr, 0);
   }
+  memprof::snapshot("STEP");
+  std::thread{[] {
+    auto scope = memprof::track_operation<"elsewhere">();
+    void* volatile block = std::malloc(7);
+    std::free(block);
+  }}.join();
   capture.end();
-  return capture.profile().operations.size() == 1 ? 0 : 1;
+  return capture.profile().operations.size() == 3 ? 0 : 1;
 }
 """, "-std=c++20", f"-I{include}", "-rdynamic", "-pthread", "-ldl")
         run = Run([program])
-        expect("what was not captured", run.missing(),
-               {"operations and segments": "the program records them by memprof itself, in its own capture"})
-        expect("operations", run.profile["operations"], [])
+        expect("what was not captured", run.missing(), {})
+        expect("operations", sorted((each["name"], each["invocations"], each["usage"][0]["allocated"]) for each in run.profile["operations"]),
+               [("elsewhere", 1, 7), ("forward", 1, 5_000_006), ("inner", 2, 6)])
+        expect("segments", [each["name"] for each in run.profile["segments"]], ["STEP", "END_TRACE"])
+        children = Run([program], "--children", "--stacks=all")
+        expect("operations and traces with children", (len(children.profile["operations"]), len(children.traces)), (3, 2))
+        expect("anomalies of scopes", children.profile["anomalies"]["unbalanced_scopes"], 0)
         if run.heap["cumulative_peak"] < 5_000_000 or run.heap["cumulative_peak"] >= 10_000_000:
             sys.exit(f"the peak is {run.heap['cumulative_peak']}")
         expect("what was not captured without a capture", Run([program, "none"]).missing(), {})
