@@ -25041,7 +25041,6 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #if MEMPROF_ENABLED
 
-#include <algorithm>
 #include <atomic>
 #include <bit>
 #include <cerrno>
@@ -25127,8 +25126,7 @@ struct malloc_family {
 
  private:
   /// No heap has a larger block: Linux gives addresses from there on only to those who name one.
-  static constexpr std::uint64_t most_bytes =
-      std::min<std::uint64_t>(std::numeric_limits<std::ptrdiff_t>::max(), std::uint64_t{1} << 48);
+  static constexpr std::uint64_t most_bytes = sizeof(void*) > 4 ? std::uint64_t{1} << 48 : std::uint64_t{1} << 31;
 
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
