@@ -25,7 +25,7 @@ endforeach()
 
 # One row of each group that needs nothing installed.
 foreach(expected IN ITEMS "whole road, 4 threads, freed by another" "profiler's memory" "ledger replay" "caching allocator's model" "10,000 steps, the last"
-    "snapshot" "#include <memprof/memprof.hpp>" "mutex \\+ unordered_map, 4 threads"
+    "snapshot" "#include <memprof/memprof.hpp>" "mutex \\+ unordered_map, 4 threads" "malloc.hpp, no capture, 4 threads"
     "trace file, pairs: more CPU time" "trace file, pairs: read and folded")
   if(NOT names MATCHES "${expected}")
     message(FATAL_ERROR "no row '${expected}' among:\n${names}")

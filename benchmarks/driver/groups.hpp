@@ -23,6 +23,8 @@ void measure_nano_gpt(const plan& plan, report& report);
 void measure_trace_file(const plan& plan, report& report);
 /// What headers and units that use them cost to compile.
 void measure_include(const plan& plan, report& report);
+/// malloc.hpp and `memprof run`, on that program and on a compilation.
+void measure_heap(const plan& plan, report& report);
 /// Other profilers on the same program.
 void measure_peers(const plan& plan, report& report);
 
@@ -31,13 +33,14 @@ struct group {
   void (*measure)(const plan&, report&);
 };
 
-inline constexpr std::array<group, 7> groups{{
+inline constexpr std::array<group, 8> groups{{
     {"pairs", measure_pairs},
     {"memory", measure_memory},
     {"parts", measure_parts},
     {"nano_gpt", measure_nano_gpt},
     {"trace_file", measure_trace_file},
     {"include", measure_include},
+    {"heap", measure_heap},
     {"peers", measure_peers},
 }};
 

@@ -15,7 +15,7 @@ namespace {
 constexpr const char* usage =
     "memprof_bench [--quick] [--only GROUP] [--rounds N] [--output FILE]\n"
     "  --quick        run for a few seconds to see that everything works; the numbers are meaningless\n"
-    "  --only GROUP   pairs, memory, parts, nano_gpt, trace_file, include or peers\n"
+    "  --only GROUP   pairs, memory, parts, nano_gpt, trace_file, include, heap or peers\n"
     "  --rounds N     number of rounds in which the variants run in turn (7)\n"
     "  --output FILE  where to write the results as JSON (bench.json)\n";
 

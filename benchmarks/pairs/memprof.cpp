@@ -1,7 +1,12 @@
-// The program with memprof: idle, or recording with --capture. Compiled a second time with MEMPROF_ENABLED=0.
+// The program with memprof: idle, or recording with --capture. Compiled a second time with MEMPROF_ENABLED=0, and a third time
+// with all of malloc's family recorded.
 #include "workload.hpp"
 
+#ifdef BENCH_MALLOC
+#include <memprof/backend/malloc.hpp>
+#else
 #include <memprof/backend/new_delete.hpp>
+#endif
 #include <memprof/memprof.hpp>
 
 #include <cstdint>

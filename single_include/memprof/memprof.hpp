@@ -2583,6 +2583,42 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/run_listener.hpp>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace memprof::abi_1 {
+
+/// What `memprof run` hears of a program that has a capture of its own, for its trace. Called on the thread concerned. Its layout
+/// is frozen, as the registry's.
+struct run_listener {
+  /// An operation has begun; `scope` tells it from others that are open. `tag` is as in its event.
+  void (*operation_began)(const void* scope, const char* name, std::size_t length, std::uint16_t tag) noexcept;
+  void (*operation_ended)(const void* scope) noexcept;
+  void (*segment_ended)(const char* name, std::size_t length) noexcept;
+};
+
+/// Null unless the program runs under `memprof run`, which finds it by its symbol and sets it before `main`.
+[[gnu::visibility("default")]] inline constinit std::atomic<const run_listener*> process_run_listener{nullptr};
+
+}  // namespace memprof::abi_1
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+[[gnu::cold, gnu::noinline]] inline void tell_operation_began(const abi_1::run_listener& listener, const void* scope, label name,
+                                                              std::uint16_t tag) noexcept {
+  std::string_view text;
+  {
+    const control_guard control;
+    text = abi_1::process_registry.labels->text(name);  // which stays where it is
+  }
+  listener.operation_began(scope, text.data(), text.size(), tag);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/segment_end.hpp>
 #include <atomic>
 #include <cstdint>
@@ -2627,6 +2663,9 @@ inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_l
 
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
   if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release of the one who listens.
+  if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire))
+    listener->segment_ended(name.data(), name.size());
   // Acquire pairs with the release of the backend.
   if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   // Acquire pairs with the release in `start_capture`.
@@ -7872,6 +7911,9 @@ class [[nodiscard]] operation_scope {
     const label name = find_name();
     detail::begin_operation(open_, self, name, tag);
     self.innermost_name = name;
+    // Acquire pairs with the release of the one who listens.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      detail::tell_operation_began(*listener, this, name, tag);
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
@@ -7879,6 +7921,9 @@ class [[nodiscard]] operation_scope {
   [[gnu::always_inline]] ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
+    // Acquire, as above.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      listener->operation_ended(this);
     // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
@@ -14809,6 +14854,47 @@ inline void warn_about_duplicate_registries(const module_paths& paths) noexcept 
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/detail/file_limit_guard.hpp>
+#include <cerrno>
+#include <csignal>
+#include <ctime>
+
+#include <pthread.h>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Until the end of the scope, a file that grows beyond the process's limit fails with EFBIG alone: SIGXFSZ, which goes with it
+/// and would end the program, is blocked.
+class [[nodiscard]] file_limit_guard {
+ public:
+  file_limit_guard() noexcept {
+    sigset_t pending;
+    ::sigemptyset(&pending);
+    (void)::sigpending(&pending);
+    was_pending_ = ::sigismember(&pending, SIGXFSZ) == 1;
+    ::sigemptyset(&signal_);
+    ::sigaddset(&signal_, SIGXFSZ);
+    ::pthread_sigmask(SIG_BLOCK, &signal_, &before_);
+  }
+  file_limit_guard(const file_limit_guard&) = delete;
+  file_limit_guard& operator=(const file_limit_guard&) = delete;
+  ~file_limit_guard() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  /// After a call that failed with that error: takes the signal, unless the program has had one before.
+  void take_signal_of(int error) const noexcept {
+    if (error != EFBIG || was_pending_) return;
+    const timespec at_once{};
+    (void)::sigtimedwait(&signal_, nullptr, &at_once);
+  }
+
+ private:
+  bool was_pending_;
+  sigset_t signal_;
+  sigset_t before_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/trace/crc32c.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -15224,9 +15310,12 @@ struct live_area_position {
 #if defined(__linux__)
   // Not posix_fallocate: where the file system lacks the call, it writes zeros, possibly over what other threads have stored
   // meanwhile.
+  const file_limit_guard limit;
   for (;;) {
     if (::fallocate(file, 0, static_cast<::off_t>(offset), static_cast<::off_t>(bytes)) == 0) return 0;
-    if (errno != EINTR) return errno;
+    const int error = errno;
+    limit.take_signal_of(error);
+    if (error != EINTR) return error;
   }
 #else
   return EOPNOTSUPP;
@@ -15250,10 +15339,13 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
 /// Writes all the bytes at that offset. Returns 0, or the error.
 [[nodiscard]] inline int write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
   const auto* next = static_cast<const unsigned char*>(bytes);
+  const file_limit_guard limit;
   while (size != 0) {
     const ::ssize_t written = ::pwrite(file, next, size, static_cast<::off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    const int error = written < 0 ? errno : ENOSPC;
+    if (error == EINTR) continue;
+    limit.take_signal_of(error);
+    if (written <= 0) return error;
     next += written;
     offset += static_cast<std::uint64_t>(written);
     size -= static_cast<std::size_t>(written);
@@ -15887,6 +15979,7 @@ class live_area {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/trace_file_message.hpp>
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -15910,7 +16003,8 @@ class trace_file_message {
     const int size = std::snprintf(line, sizeof line, format, path_, what);
     if (size <= 0) return;
     const auto length = static_cast<std::size_t>(size) < sizeof line ? static_cast<std::size_t>(size) : sizeof line - 1;
-    [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line, length);
+    const file_limit_guard limit;
+    if (::write(STDERR_FILENO, line, length) < 0) limit.take_signal_of(errno);
   }
 
  private:
@@ -17185,13 +17279,11 @@ inline constexpr const char* another_writes_it = "another capture is writing it;
 // ---- <memprof/record/live_trace_file.hpp>
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <string>
 #include <utility>
@@ -17342,7 +17434,7 @@ inline bool live_trace::start_thread() noexcept {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
+  // The thread takes no signals of the program's.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const bool is_started = ::pthread_create(&thread_, nullptr, run, this) == 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -17399,13 +17491,6 @@ inline void live_trace::write_until_end() noexcept {
   if (!file_.is_there() && file_.reopen(message_.path())) writer_.use(file_);
   const int error = buffers_.error() != 0 ? 0 : writer_.write_chunks(buffers_);
   if (error != 0) fail(error);
-  if (error != EFBIG) return;
-  // A file beyond its size limit raises SIGXFSZ, which is blocked here and would end the program afterwards.
-  sigset_t taken;
-  ::sigemptyset(&taken);
-  ::sigaddset(&taken, SIGXFSZ);
-  const timespec at_once{};
-  (void)::sigtimedwait(&taken, nullptr, &at_once);
 }
 
 inline void live_trace::fail(int error) noexcept {
@@ -20029,7 +20114,7 @@ inline void make_limited_spaces(registry& shared, const device_description& devi
 inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
                       std::uint32_t capture) {
   {
-    const internal_guard hidden;  // also from SIGXFSZ, which a file beyond its size limit raises
+    const internal_guard hidden;
     const bool is_watched = watcher != nullptr && options.trace_file.empty();
     const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
     if (pattern.empty() || !file.open(pattern, options, process)) return;
@@ -25018,10 +25103,8 @@ struct malloc_family {
     if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
     record_heap_event(event_kind::deallocate, address, 0);
     void* const moved = Heap::reallocate(address, bytes);
-    if (moved == nullptr && bytes != 0) [[unlikely]] {
-      // If another thread drained this one's ring meanwhile, nobody knows any more how much of the block was asked for.
-      if (!withdraw_free(address)) record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
-    }
+    if (moved == nullptr && bytes != 0) [[unlikely]]
+      undo_free(address);
     return recorded(moved, bytes);
   }
 
@@ -25053,10 +25136,21 @@ struct malloc_family {
   }
 
  private:
-  /// No heap has a larger block.
-  static constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+  /// No heap has a larger block: Linux gives addresses from there on only to those who name one.
+  static constexpr std::uint64_t most_bytes = sizeof(void*) > 4 ? std::uint64_t{1} << 48 : std::uint64_t{1} << 31;
 
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+  /// Undoes the free of a block that the heap could not change.
+  [[gnu::cold, gnu::noinline]] static void undo_free(void* address) noexcept {
+    if (withdraw_free(address)) return;
+    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    // Another thread has drained this one's ring meanwhile, and nobody knows any more how much of the block was asked for.
+    registry& shared = abi_1::process_registry;
+    const bool is_recorded = shared.active_capture.load(std::memory_order_relaxed) != 0 &&
+                             abi_1::this_thread.doing().load(std::memory_order_relaxed) == activity::idle;
+    if (is_recorded) shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] static void* refuse() noexcept {
     errno = ENOMEM;
@@ -25082,6 +25176,9 @@ struct malloc_family {
 ///
 /// Memory comes from glibc's allocator, whatever other one the program links; other C libraries and sanitizers, which have an
 /// allocator of their own, are refused. What is requested by `mmap` is not recorded.
+///
+/// Recording begins with a capture, not with the process: a block from before counts as an unmatched free when it is freed.
+/// `memprof run` records from the first call on.
 ///
 /// `realloc` is a free and an allocation. While no capture is active, each call costs about a nanosecond more than the plain one.
 /// With `MEMPROF_ENABLED=0` nothing is replaced.
@@ -30639,6 +30736,7 @@ struct torch_thread {
   static constexpr std::size_t max_open = 128;  ///< deeper operators count as part of the innermost one that is kept
   static constexpr std::size_t max_undecided = 8;
   static constexpr std::size_t cached_names = 64;
+  static constexpr std::size_t cached_texts = 256;
   static constexpr std::size_t cached_gradients = 32;
   static constexpr std::size_t max_new_blocks = 16;
   static constexpr std::size_t cached_shapes = 64;
@@ -30648,6 +30746,11 @@ struct torch_thread {
     const char* text;
     std::size_t size;
     label id;
+  };
+  struct known_text {
+    const char* text;
+    std::uint32_t size;
+    label id;  ///< 0: the entry is empty
   };
   struct known_gradients {
     label scope;
@@ -30680,6 +30783,7 @@ struct torch_thread {
   torch_thread* next_parked;
 
   known_name names[cached_names];               ///< by the name's address
+  known_text texts[cached_texts];               ///< by a hash
   known_gradients gradients[cached_gradients];  ///< by the scope's label
   known_shape shapes[cached_shapes];            ///< by a hash
 };
@@ -30751,6 +30855,7 @@ struct torch_thread_exit {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/backend/torch/capture/operator_labels.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -30758,16 +30863,30 @@ struct torch_thread_exit {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The label of an operator's name. The name of a registered operator never moves, so that one comparison finds it.
+/// A name's label and lasting text, by the thread's cache of texts. Its id is 0 if the system has no memory.
+[[nodiscard]] inline torch_thread::known_text known_text_of(torch_thread& self, std::string_view name) noexcept {
+  const std::size_t place = label_table::hash_of(name) % torch_thread::cached_texts;
+  torch_thread::known_text* const pair[] = {&self.texts[place], &self.texts[place ^ 1U]};
+  for (const torch_thread::known_text* const known : pair) {
+    if (known->id != 0 && label_table::is_text(known->text, known->size, name)) [[likely]]
+      return *known;
+  }
+  const label id = event_sink{}.label_of(name);
+  if (id == 0) return {};
+  const std::string_view text = event_sink{}.text_of(id);
+  torch_thread::known_text& kept = pair[0]->id == 0 || pair[1]->id != 0 ? *pair[0] : *pair[1];
+  return kept = {text.data(), static_cast<std::uint32_t>(text.size()), id};
+}
+
+/// The label of an operator's name. The name of a registered operator never moves, so that one comparison finds it; that of a
+/// node of the backward pass is another string each time.
 [[nodiscard]] inline label operator_label(torch_thread& self, const char* name) noexcept {
   torch_thread::known_name& known = self.names[(reinterpret_cast<std::uintptr_t>(name) >> 4) % torch_thread::cached_names];
   if (known.pointer == name && std::strncmp(known.text, name, known.size) == 0 && name[known.size] == '\0') [[likely]]
     return known.id;
-  const label id = event_sink{}.label_of(name);
-  if (id == 0) return 0;  // no memory
-  const std::string_view text = event_sink{}.text_of(id);
-  known = {name, text.data(), text.size(), id};
-  return id;
+  const torch_thread::known_text found = known_text_of(self, name);
+  if (found.id != 0) known = {name, found.text, found.size, found.id};
+  return found.id;
 }
 
 /// The label "gradients of `scope`".

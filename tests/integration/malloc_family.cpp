@@ -161,7 +161,7 @@ TEST_CASE("malloc: a realloc that fails leaves its block as it was") {
     {
       const auto scope = memprof::track_operation<"owner">();
       void* block = keep(std::malloc(100));
-      for (const std::size_t bytes : {too_much, ~std::size_t{0}}) {
+      for (const std::size_t bytes : {too_much, ~std::size_t{0}, std::size_t{1} << 48}) {
         errno = 0;
         refuses(keep(std::realloc(block, bytes)));
       }
@@ -172,11 +172,44 @@ TEST_CASE("malloc: a realloc that fails leaves its block as it was") {
     }
     seen.push_back(live());
   });
-  CHECK(refusals == 3);
+  CHECK(refusals == 4);
   CHECK(seen == std::vector<std::int64_t>{100, 0});
   CHECK(cpu.allocation_count == 1);
   CHECK(cpu.deallocation_count == 1);
   CHECK(cpu.anomalies == memprof::space_anomalies{});
+}
+
+/// Refuses to change a block, and has the events of all threads taken meanwhile, as another thread may do.
+struct draining_heap {
+  static void* allocate(std::size_t bytes) noexcept { return std::malloc(bytes); }
+  static void* reallocate(void*, std::size_t) noexcept {
+    (void)memprof::current_profile();
+    return nullptr;
+  }
+  static void release(void* address) noexcept { std::free(address); }
+  static std::size_t usable_bytes(void*) noexcept { return 104; }
+};
+
+/// What a capture says at its end of a block of 100 bytes that the heap would not enlarge.
+memprof::profile with_refused_realloc(std::size_t bytes) {
+  using family = memprof::detail::malloc_family<draining_heap>;
+  alignas(16) static char block[104];
+  return recorded_by([&] {
+    memprof::detail::record_heap_event(memprof::event_kind::allocate, block, 100);
+    CHECK(family::reallocate(block, bytes) == nullptr);
+  });
+}
+
+TEST_CASE("malloc: a block whose realloc failed while its free was taken is not exact, as nobody knows its bytes") {
+  const memprof::profile profile = with_refused_realloc(std::size_t{1} << 40);
+  CHECK(profile.space("cpu").cumulative_current == 104);
+  CHECK_FALSE(profile.exact);
+}
+
+TEST_CASE("malloc: a realloc to more than can be had leaves its block as it was, whatever other threads do") {
+  const memprof::profile profile = with_refused_realloc((std::size_t{1} << 48) + 1);
+  CHECK(profile.space("cpu").cumulative_current == 100);
+  CHECK(profile.exact);
 }
 
 TEST_CASE("malloc: what fails is not recorded and says so as the C library does") {

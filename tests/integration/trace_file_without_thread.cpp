@@ -7,6 +7,7 @@
 
 #include <scratch_folder.hpp>
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -14,6 +15,7 @@
 #include <unistd.h>
 #include <catch2/catch_test_macros.hpp>
 
+#include <csignal>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -106,6 +108,42 @@ TEST_CASE("trace file: without a thread, a file beyond the process's limit ends 
   int status = 0;
   REQUIRE(::waitpid(child, &status, 0) == child);
   CHECK(status == 0);
+}
+
+TEST_CASE("trace file: a limit on the size of files that comes during a short capture does not end the program") {
+  for (const bool has_thread : {false, true}) {
+    for (const rlim_t most : {rlim_t{0}, rlim_t{4096}}) {
+      for (const bool has_one_pending : {false, true}) {
+        INFO("thread " << has_thread << ", limit " << most << ", a signal before " << has_one_pending);
+        const scratch_folder folder;
+        const std::string file = folder.file("run.memtrace");
+        const ::pid_t child = ::fork();
+        REQUIRE(child >= 0);
+        if (child == 0) {
+          ::close(STDERR_FILENO);  // which would say so
+          memprof::detail::watcher = nullptr;
+          sigset_t signals;
+          ::sigemptyset(&signals);
+          ::sigaddset(&signals, SIGXFSZ);
+          if (has_one_pending) {
+            ::pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+            ::raise(SIGXFSZ);
+          }
+          auto capture = memprof::begin_capture({.trace_file = file, .trace_thread = has_thread});
+          const rlimit limit{most, most};
+          ::setrlimit(RLIMIT_FSIZE, &limit);
+          record(1, 10);
+          capture.end();
+          ::sigpending(&signals);
+          const bool is_pending = ::sigismember(&signals, SIGXFSZ) == 1;
+          ::_exit(capture.profile().space("dram").allocation_count == 10 && is_pending == has_one_pending ? 0 : 1);
+        }
+        int status = 0;
+        REQUIRE(::waitpid(child, &status, 0) == child);
+        CHECK(status == 0);
+      }
+    }
+  }
 }
 
 }  // namespace memprof_tests::trace_file_without_thread

@@ -1,6 +1,7 @@
 #include "recorded_run.hpp"
 
 #include "complain.hpp"
+#include "unrecorded_processes.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -79,6 +80,7 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
   ::setenv("RUN_BY_MEMPROF_FOLDER", folder.c_str(), 1);
   ::setenv("RUN_BY_MEMPROF_PROCESS", std::to_string(::getpid()).c_str(), 1);
   if (options.records_children) ::setenv("RUN_BY_MEMPROF_CHILDREN", "1", 1);
+  if (options.records_mappings) ::setenv("RUN_BY_MEMPROF_MMAP", "1", 1);
   if (!options.stacks.empty()) ::setenv("RUN_BY_MEMPROF_STACKS", options.stacks.c_str(), 1);
   if (options.infers_operations) ::setenv("RUN_BY_MEMPROF_INFER", "1", 1);
   if (options.records_uses) ::setenv("RUN_BY_MEMPROF_USES", "1", 1);
@@ -108,6 +110,13 @@ struct trace_copy {
     std::move(part.table.rows.begin(), part.table.rows.end(), std::back_inserter(whole.rows));
   }
   void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) { target.events(first, last, ring); }
+
+  void missing(const memprof::missing_source& source) {
+    memprof::fact_table& table = tables[std::string{memprof::missing_source::table}];
+    const memprof::fact_table more = memprof::to_table(std::vector<memprof::missing_source>{source});
+    if (table.rows.empty()) table = {more.name, more.columns, {}};
+    table.rows.push_back(more.rows[0]);
+  }
 
   /// Ends the capture, as its process would have done had it not left by `_exit` or `exec`.
   void end() {
@@ -142,9 +151,10 @@ struct trace_copy {
 struct process_end {
   bool died = false;  ///< by a signal
   std::string name;   ///< as in `program_end`; empty: unknown, or another program came after this trace's
+  std::size_t unrecorded = 0;
 };
 
-/// Writes a trace anew if its process did not end it. False if there is nothing in it.
+/// Writes a trace anew if its process did not end it, or if something is to be added. False if there is nothing in it.
 [[nodiscard]] bool finish_trace(process_trace& trace, const process_end& end) {
   trace_copy copy;
   memprof::trace_file_status status;
@@ -153,19 +163,18 @@ struct process_end {
   } catch (const memprof::error&) {
     return false;  // the process died before it wrote the first byte
   }
-  if (status.has_ended) return true;
-  if (!end.name.empty() && !may_be_called(copy.command_line, end.name)) {
-    memprof::fact_table& missing = copy.tables[std::string{memprof::missing_source::table}];
-    const memprof::fact_table more = memprof::to_table(
-        std::vector<memprof::missing_source>{{end.name, "the process became this program, or only took the name"}});
-    if (missing.rows.empty()) missing = {more.name, more.columns, {}};
-    missing.rows.push_back(more.rows[0]);
+  if (status.has_ended && end.unrecorded == 0) return true;
+  if (!status.has_ended && !end.name.empty() && !may_be_called(copy.command_line, end.name))
+    copy.missing({end.name, "the process became this program, or only took the name"});
+  if (end.unrecorded != 0) {
+    copy.missing({std::to_string(end.unrecorded) + (end.unrecorded == 1 ? " process" : " processes"),
+                  "no trace could be written, as after setuid or chroot"});
   }
   for (const auto& [name, table] : copy.tables) copy.target.facts(table);
   trace.still_running = status.is_being_written;
   // The process goes on in the file that it has open.
   if (trace.still_running) std::filesystem::rename(trace.path, trace.path.string() + ".running");
-  if (!end.died && !trace.still_running) copy.end();
+  if (!status.has_ended && !end.died && !trace.still_running) copy.end();
   memprof::write_trace(copy.target, trace.path);
   return true;
 }
@@ -177,6 +186,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   std::vector<char*> words;
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
+  unrecorded_processes unrecorded{folder};
   const passed_signals passed;
   const ::pid_t child = ::fork();
   if (child < 0) memprof::detail::raise_about_file("run", program, memprof::detail::reason_in_errno());
@@ -189,6 +199,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
     ::_exit(fault == ENOENT ? 127 : 126);
   }
   running = child;
+  unrecorded.listen();
   program_end end{child, 0};
   ::siginfo_t ended{};
   while (::waitid(P_PID, static_cast<::id_t>(child), &ended, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
@@ -197,6 +208,7 @@ program_end run_recorded(const std::filesystem::path& program, const std::vector
   while (::waitpid(child, &end.status, 0) < 0 && errno == EINTR) {
   }
   running = 0;
+  end.unrecorded = unrecorded.count();
   return end;
 }
 
@@ -236,24 +248,10 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
   for (std::size_t index = 0; index < found.size(); ++index) {
     const bool is_last = index + 1 == found.size() || found[index + 1].process != found[index].process;
     process_end how;
-    if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name};
+    if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name, end.unrecorded};
     if (finish_trace(found[index], how)) finished.push_back(found[index]);
   }
   return finished;
-}
-
-temporary_folder::temporary_folder() {
-  std::error_code failure;
-  std::filesystem::path parent = std::filesystem::temp_directory_path(failure);
-  if (failure) parent = "/tmp";
-  std::string name = (parent / "memprof_run_XXXXXX").string();
-  if (::mkdtemp(name.data()) == nullptr) memprof::detail::raise_about_file("create", name, memprof::detail::reason_in_errno());
-  path_ = name;
-}
-
-temporary_folder::~temporary_folder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
 }
 
 }  // namespace memprof_tool

@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -11,8 +12,9 @@ namespace memprof_tool {
 /// How a program ended, and where its traces are.
 struct program_end {
   ::pid_t process = 0;
-  int status = 0;         ///< as of `waitpid`
-  std::string name = {};  ///< of the program that it was at its end, as the system has it: 15 bytes at most; empty: unknown
+  int status = 0;              ///< as of `waitpid`
+  std::string name = {};       ///< of the program that it was at its end, as the system has it: 15 bytes at most; empty: unknown
+  std::size_t unrecorded = 0;  ///< number of processes that could not write a trace
 };
 
 /// What is recorded beside the program's own blocks.
@@ -20,6 +22,7 @@ struct run_options {
   bool records_children = false;
   bool records_cuda = false;
   bool records_nvtx = false;
+  bool records_mappings = false;
   bool records_uses = false;
   bool infers_operations = false;
   std::string stacks = {};  ///< of which blocks: "sampled", "all"; empty: none
@@ -47,22 +50,8 @@ struct process_trace {
 };
 
 /// The traces in the folder, those of a process together. A trace that its process did not end is written anew, so that it takes
-/// no more of the disk than it needs. If the program was replaced by one that did not record, its trace has that as a
-/// `missing_source`.
+/// no more of the disk than it needs. The program's has as a `missing_source` by which other program it was replaced that did not
+/// record, and how many processes could not write a trace.
 [[nodiscard]] std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end);
-
-/// A folder that is removed with all that is in it.
-class temporary_folder {
- public:
-  /// Throws `memprof::error` if it cannot be made.
-  temporary_folder();
-  temporary_folder(const temporary_folder&) = delete;
-  temporary_folder& operator=(const temporary_folder&) = delete;
-  ~temporary_folder();
-  [[nodiscard]] const std::filesystem::path& path() const noexcept { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 }  // namespace memprof_tool

@@ -8,6 +8,7 @@
 #include "recorded_callers.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
+#include "temporary_folder.hpp"
 #include "text_output.hpp"
 
 #include <memprof/detail/error.hpp>
@@ -229,6 +230,8 @@ int run(const run_arguments& arguments) {
     library = preload_library();
     if (const std::string why = obstacle_to_record(program, library); !why.empty()) return refuse(name, why, cannot_record);
   }
+  if (arguments.recorded.records_mappings && records_itself())
+    return refuse(name, "--mmap is for programs; the Python package records a script's tensors", cannot_record);
   if (const std::string why = obstacle_to_injection(arguments.recorded); !why.empty()) return refuse(name, why, cannot_record);
   try {
     require_output(arguments.trace, trace_file_kind);
@@ -276,6 +279,8 @@ void add_run(CLI::App& program, int& status) {
   command.add_flag("--cuda", arguments->recorded.records_cuda,
                    "record what the program takes from CUDA as well, by CUPTI's callbacks");
   command.add_flag("--nvtx", arguments->recorded.records_nvtx, "count the program's NVTX ranges as operations");
+  command.add_flag("--mmap", arguments->recorded.records_mappings,
+                   "record the anonymous memory that the program maps by itself, in a memory space mmap");
   command.add_option("COMMAND", arguments->command, "the program and its arguments, after --")->required();
   command.callback([arguments, &status] {
     const std::string& stacks = arguments->recorded.stacks;

@@ -7,12 +7,19 @@
 //   RUN_BY_MEMPROF_PROCESS   the process to record
 //   RUN_BY_MEMPROF_STACKS    "sampled" or "all": the blocks that get a stack
 //   RUN_BY_MEMPROF_CHILDREN  if it is there, all processes are recorded
+//   RUN_BY_MEMPROF_MMAP      if it is there, the program's anonymous mappings are recorded, too
 //   CUDA_INJECTION64_PATH    if it is this library, what the program takes from CUDA is recorded, too: the driver calls
 //                            `InitializeInjection` when the program initialises it
 //   NVTX_INJECTION64_PATH    the same for NVTX's ranges, with `InitializeInjectionNvtx2`
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
+#include "mapped_memory.hpp"
 #include "next_heap.hpp"
+#include "next_map.hpp"
+#include "program_operations.hpp"
 #include "start.hpp"
+#include "unseen.hpp"
+
+#include <run_socket.hpp>
 
 #include <memprof/backend/cuda.hpp>
 #include <memprof/backend/malloc_family.hpp>
@@ -29,7 +36,9 @@
 #include <memprof/record/session_files.hpp>
 #include <memprof/trace/fact_table.hpp>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
@@ -42,6 +51,10 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/types.h>
 #include <unistd.h>
 
 extern "C" {
@@ -51,9 +64,6 @@ int __cxa_atexit(void (*)(void*), void*, void*) noexcept;
 
 namespace memprof_preload {
 namespace {
-
-/// Names an object of this library, by its address.
-constinit char own_place = 0;
 
 [[nodiscard]] const char* own_path() noexcept {
   Dl_info own{};
@@ -88,29 +98,54 @@ void leave_environment() noexcept {
   }
 }
 
-/// Whether the program's calls of `malloc` come here: an executable with one of its own comes first.
-[[nodiscard]] bool is_called() noexcept {
-  Dl_info own{};
-  Dl_info called{};
-  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
-  return symbol == nullptr || ::dladdr(&own_place, &own) == 0 || ::dladdr(symbol, &called) == 0 ||
-         own.dli_fbase == called.dli_fbase;
-}
-
 [[nodiscard]] memprof::stack_capture asked_stacks() noexcept {
   const char* const asked = std::getenv("RUN_BY_MEMPROF_STACKS");
   if (asked == nullptr) return memprof::stack_capture::off;
   return std::strcmp(asked, "all") == 0 ? memprof::stack_capture::all : memprof::stack_capture::sampled;
 }
 
-/// Adds to the table of what is not captured. Throws `std::bad_alloc`.
-void report_missing(const char* source, std::string why_not) {
-  static auto* const rows = new std::vector<memprof::missing_source>;  // it outlives the program's last call
-  rows->push_back({source, std::move(why_not)});
-  memprof::event_sink{}.add_facts(memprof::to_table(*rows));
+/// The table of what is not captured, which outlives the program's last call.
+[[nodiscard]] std::vector<memprof::missing_source>& missing_sources() {
+  static auto* const rows = new std::vector<memprof::missing_source>;
+  return *rows;
 }
 
-void begin() noexcept {
+/// Adds to the table of what is not captured, unless it has that source. Throws `std::bad_alloc`.
+void report_missing(const char* source, std::string why_not) {
+  std::vector<memprof::missing_source>& rows = missing_sources();
+  if (std::any_of(rows.begin(), rows.end(), [&](const memprof::missing_source& row) { return row.source == source; })) return;
+  rows.push_back({source, std::move(why_not)});
+  memprof::event_sink{}.add_facts(memprof::to_table(rows));
+}
+
+/// Null unless mappings are recorded. It outlives the program's last call.
+constinit mapped_memory* mappings = nullptr;
+
+/// Null unless the program can tell of its operations. It outlives the program's last call.
+constinit program_operations* operations = nullptr;
+
+/// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
+void report_other_heaps() {
+  if (mappings == nullptr && has_python_arenas())
+    report_missing("Python's small objects", "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded");
+  if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
+  if (const std::string library = library_with_operator_new(); !library.empty())
+    report_missing("operator new", "that of " + library + " does not call malloc");
+}
+
+/// Tells `memprof run` that this process has no trace.
+void say_unrecorded(const char* folder) noexcept {
+  const int socket = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  if (socket < 0) return;
+  const timeval longest{1, 0};  // should nobody listen
+  ::setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &longest, sizeof longest);
+  const memprof_tool::run_socket_address address{folder};
+  (void)::sendto(socket, "", 1, MSG_NOSIGNAL, address.get(), address.bytes);
+  ::close(socket);
+}
+
+/// Begins the capture of this process; the first one of this program, or that of a child.
+void begin(bool is_first) noexcept {
   const memprof::detail::errno_guard kept;
   const memprof::detail::recording_suppressor hidden;
   const char* const folder = std::getenv("RUN_BY_MEMPROF_FOLDER");
@@ -120,13 +155,23 @@ void begin() noexcept {
     int number = 1;
     while (::access((stem + std::to_string(number) + ".memtrace").c_str(), F_OK) == 0) ++number;
     memprof::capture_options options;
-    options.trace_file = memprof::detail::literal_trace_path(stem + std::to_string(number) + ".memtrace");
+    const std::string file = stem + std::to_string(number) + ".memtrace";
+    options.trace_file = memprof::detail::literal_trace_path(file);
     options.trace_thread = false;
     options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
     if (is_named_by(nvtx_variable)) memprof::detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
-    if (!is_called()) report_missing("malloc", "the program has a malloc of its own, linked into it");
+    if (is_first && std::getenv("RUN_BY_MEMPROF_MMAP") != nullptr) mappings = new mapped_memory;
+    if (!is_first && mappings != nullptr) mappings->begin_in_child();
+    if (!is_first && operations != nullptr) operations->begin_in_child();
+    if (is_first) {
+      static auto* const known = new program_operations;
+      operations = known->listen() ? known : nullptr;
+    }
+    if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
+    if (is_first) return report_other_heaps();
+    if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
   }
@@ -167,35 +212,51 @@ constinit bool is_finishing = false;  ///< every library's destructors have run
 void finish(void*) noexcept {
   is_finishing = true;
   if (memprof::detail::active_capture() == 0) return;
-  if (is_named_by(cuda_variable) && !has_cuda) {
+  try {
     const memprof::detail::recording_suppressor hidden;
-    try {
-      report_missing("CUDA", "the program did not initialise it");
-    } catch (const std::bad_alloc&) {
-      memprof::event_sink{}.count_dropped_event();
-    }
+    report_other_heaps();
+    if (operations == nullptr && uses_memprof())
+      report_missing("operations and segments", "the program records them by memprof itself, in its own capture");
+    if (is_named_by(cuda_variable) && !has_cuda) report_missing("CUDA", "the program did not initialise it");
+  } catch (const std::bad_alloc&) {
+    memprof::event_sink{}.count_dropped_event();
   }
   memprof::end_capture();
 }
 
 /// In the child of a `fork` that is to be recorded. The library's own handler, registered before, has ended the parent's capture.
-void begin_in_child() noexcept { begin(); }
+void begin_in_child() noexcept { begin(false); }
 
 }  // namespace
 
 void start(char** environment) noexcept {
   if (environ == nullptr) environ = environment;  // the C library has not set it yet
+  next_map::find();
   const char* const process = std::getenv("RUN_BY_MEMPROF_PROCESS");
   if (process == nullptr) return;
   const bool records_children = std::getenv("RUN_BY_MEMPROF_CHILDREN") != nullptr;
   if (!records_children && std::strtol(process, nullptr, 10) != ::getpid()) return leave_environment();
-  begin();
+  begin(true);
   if (records_children) ::pthread_atfork(nullptr, nullptr, begin_in_child);
   // Of no library, and registered before all others, so that it runs after every destructor.
   __cxa_atexit(finish, nullptr, nullptr);
 }
 
 using family = memprof::detail::malloc_family<next_heap>;
+
+void* map(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset, const void* caller) noexcept {
+  if (mappings == nullptr) return next_map::map(address, bytes, protection, flags, file, offset);
+  return mappings->map(address, bytes, protection, flags, file, offset, caller);
+}
+
+int unmap(void* address, std::size_t bytes, const void* caller) noexcept {
+  return mappings == nullptr ? next_map::unmap(address, bytes) : mappings->unmap(address, bytes, caller);
+}
+
+void* remap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, void* wanted, const void* caller) noexcept {
+  if (mappings == nullptr) return next_map::remap(address, old_bytes, bytes, flags, wanted);
+  return mappings->remap(address, old_bytes, bytes, flags, wanted, caller);
+}
 
 }  // namespace memprof_preload
 
@@ -246,3 +307,23 @@ PRELOAD_FUNCTION void* pvalloc(std::size_t bytes) noexcept { return family::allo
 PRELOAD_FUNCTION void free(void* address) noexcept { family::release(address); }
 PRELOAD_FUNCTION void free_sized(void* address, std::size_t) noexcept { family::release(address); }
 PRELOAD_FUNCTION void free_aligned_sized(void* address, std::size_t, std::size_t) noexcept { family::release(address); }
+
+PRELOAD_FUNCTION void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset) noexcept {
+  return memprof_preload::map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
+}
+PRELOAD_FUNCTION void* mmap64(void* address, std::size_t bytes, int protection, int flags, int file, ::off64_t offset) noexcept {
+  return memprof_preload::map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));
+}
+PRELOAD_FUNCTION int munmap(void* address, std::size_t bytes) noexcept {
+  return memprof_preload::unmap(address, bytes, __builtin_return_address(0));
+}
+PRELOAD_FUNCTION void* mremap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, ...) noexcept {
+  void* wanted = nullptr;
+  if ((flags & MREMAP_FIXED) != 0) {
+    std::va_list more;
+    va_start(more, flags);
+    wanted = va_arg(more, void*);
+    va_end(more);
+  }
+  return memprof_preload::remap(address, old_bytes, bytes, flags, wanted, __builtin_return_address(0));
+}

@@ -8,6 +8,9 @@
 /// Memory comes from glibc's allocator, whatever other one the program links; other C libraries and sanitizers, which have an
 /// allocator of their own, are refused. What is requested by `mmap` is not recorded.
 ///
+/// Recording begins with a capture, not with the process: a block from before counts as an unmatched free when it is freed.
+/// `memprof run` records from the first call on.
+///
 /// `realloc` is a free and an allocation. While no capture is active, each call costs about a nanosecond more than the plain one.
 /// With `MEMPROF_ENABLED=0` nothing is replaced.
 

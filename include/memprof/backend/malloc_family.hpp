@@ -66,10 +66,8 @@ struct malloc_family {
     if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
     record_heap_event(event_kind::deallocate, address, 0);
     void* const moved = Heap::reallocate(address, bytes);
-    if (moved == nullptr && bytes != 0) [[unlikely]] {
-      // If another thread drained this one's ring meanwhile, nobody knows any more how much of the block was asked for.
-      if (!withdraw_free(address)) record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
-    }
+    if (moved == nullptr && bytes != 0) [[unlikely]]
+      undo_free(address);
     return recorded(moved, bytes);
   }
 
@@ -101,10 +99,21 @@ struct malloc_family {
   }
 
  private:
-  /// No heap has a larger block.
-  static constexpr std::size_t most_bytes = std::numeric_limits<std::ptrdiff_t>::max();
+  /// No heap has a larger block: Linux gives addresses from there on only to those who name one.
+  static constexpr std::uint64_t most_bytes = sizeof(void*) > 4 ? std::uint64_t{1} << 48 : std::uint64_t{1} << 31;
 
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
+
+  /// Undoes the free of a block that the heap could not change.
+  [[gnu::cold, gnu::noinline]] static void undo_free(void* address) noexcept {
+    if (withdraw_free(address)) return;
+    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    // Another thread has drained this one's ring meanwhile, and nobody knows any more how much of the block was asked for.
+    registry& shared = abi_1::process_registry;
+    const bool is_recorded = shared.active_capture.load(std::memory_order_relaxed) != 0 &&
+                             abi_1::this_thread.doing().load(std::memory_order_relaxed) == activity::idle;
+    if (is_recorded) shared.dropped_events.fetch_add(1, std::memory_order_relaxed);
+  }
 
   [[nodiscard]] static void* refuse() noexcept {
     errno = ENOMEM;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/file_limit_guard.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/event_ring.hpp>
 #include <memprof/trace/file_layout.hpp>
@@ -93,9 +94,12 @@ struct live_area_position {
 #if defined(__linux__)
   // Not posix_fallocate: where the file system lacks the call, it writes zeros, possibly over what other threads have stored
   // meanwhile.
+  const file_limit_guard limit;
   for (;;) {
     if (::fallocate(file, 0, static_cast<::off_t>(offset), static_cast<::off_t>(bytes)) == 0) return 0;
-    if (errno != EINTR) return errno;
+    const int error = errno;
+    limit.take_signal_of(error);
+    if (error != EINTR) return error;
   }
 #else
   return EOPNOTSUPP;
@@ -119,10 +123,13 @@ inline void drop_blocks([[maybe_unused]] int file, [[maybe_unused]] std::size_t 
 /// Writes all the bytes at that offset. Returns 0, or the error.
 [[nodiscard]] inline int write_at(int file, const void* bytes, std::size_t size, std::uint64_t offset) noexcept {
   const auto* next = static_cast<const unsigned char*>(bytes);
+  const file_limit_guard limit;
   while (size != 0) {
     const ::ssize_t written = ::pwrite(file, next, size, static_cast<::off_t>(offset));
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return written < 0 ? errno : ENOSPC;
+    const int error = written < 0 ? errno : ENOSPC;
+    if (error == EINTR) continue;
+    limit.take_signal_of(error);
+    if (written <= 0) return error;
     next += written;
     offset += static_cast<std::uint64_t>(written);
     size -= static_cast<std::size_t>(written);

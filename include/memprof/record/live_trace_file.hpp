@@ -17,13 +17,11 @@
 
 #include <algorithm>
 #include <atomic>
-#include <cerrno>
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <new>
 #include <string>
 #include <utility>
@@ -174,7 +172,7 @@ inline bool live_trace::start_thread() noexcept {
   sigset_t all;
   sigset_t before;
   ::sigfillset(&all);
-  // The thread takes no signals: neither the program's, nor SIGXFSZ, which a file beyond its size limit raises.
+  // The thread takes no signals of the program's.
   ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const bool is_started = ::pthread_create(&thread_, nullptr, run, this) == 0;
   ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
@@ -231,13 +229,6 @@ inline void live_trace::write_until_end() noexcept {
   if (!file_.is_there() && file_.reopen(message_.path())) writer_.use(file_);
   const int error = buffers_.error() != 0 ? 0 : writer_.write_chunks(buffers_);
   if (error != 0) fail(error);
-  if (error != EFBIG) return;
-  // A file beyond its size limit raises SIGXFSZ, which is blocked here and would end the program afterwards.
-  sigset_t taken;
-  ::sigemptyset(&taken);
-  ::sigaddset(&taken, SIGXFSZ);
-  const timespec at_once{};
-  (void)::sigtimedwait(&taken, nullptr, &at_once);
 }
 
 inline void live_trace::fail(int error) noexcept {

@@ -3,6 +3,7 @@
 #include <memprof/record/find_label.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/run_listener.hpp>
 #include <memprof/trace/event.hpp>
 
 #include <atomic>
@@ -48,6 +49,9 @@ inline constinit std::atomic<void (*)(std::string_view name) noexcept> segment_l
 
 inline bool record_segment_end(std::uint32_t number, std::string_view name) noexcept {
   if (!record_moment(number, event_kind::segment_end, name)) return false;
+  // Acquire pairs with the release of the one who listens.
+  if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire))
+    listener->segment_ended(name.data(), name.size());
   // Acquire pairs with the release of the backend.
   if (auto* const tell = segment_listener.load(std::memory_order_acquire)) tell(name);
   // Acquire pairs with the release in `start_capture`.

@@ -87,7 +87,7 @@ inline void make_limited_spaces(registry& shared, const device_description& devi
 inline void open_file(registry& shared, live_trace& file, const capture_options& options, const process_info& process,
                       std::uint32_t capture) {
   {
-    const internal_guard hidden;  // also from SIGXFSZ, which a file beyond its size limit raises
+    const internal_guard hidden;
     const bool is_watched = watcher != nullptr && options.trace_file.empty();
     const std::string pattern = is_watched ? watcher->file_for_capture() : options.trace_file;
     if (pattern.empty() || !file.open(pattern, options, process)) return;

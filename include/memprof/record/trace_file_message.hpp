@@ -1,7 +1,9 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/detail/file_limit_guard.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdio>
 #include <cstring>
@@ -25,7 +27,8 @@ class trace_file_message {
     const int size = std::snprintf(line, sizeof line, format, path_, what);
     if (size <= 0) return;
     const auto length = static_cast<std::size_t>(size) < sizeof line ? static_cast<std::size_t>(size) : sizeof line - 1;
-    [[maybe_unused]] const ::ssize_t said = ::write(STDERR_FILENO, line, length);
+    const file_limit_guard limit;
+    if (::write(STDERR_FILENO, line, length) < 0) limit.take_signal_of(errno);
   }
 
  private:

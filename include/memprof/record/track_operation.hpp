@@ -11,6 +11,7 @@
 #include <memprof/record/operation_events.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/run_listener.hpp>
 
 #include <atomic>
 #include <cstdint>
@@ -57,6 +58,9 @@ class [[nodiscard]] operation_scope {
     const label name = find_name();
     detail::begin_operation(open_, self, name, tag);
     self.innermost_name = name;
+    // Acquire pairs with the release of the one who listens.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      detail::tell_operation_began(*listener, this, name, tag);
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
@@ -64,6 +68,9 @@ class [[nodiscard]] operation_scope {
   [[gnu::always_inline]] ~operation_scope() {
     if (capture_ == 0) [[likely]]
       return;
+    // Acquire, as above.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      listener->operation_ended(this);
     // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }

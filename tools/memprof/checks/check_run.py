@@ -30,6 +30,17 @@ def expect(what, seen, wanted):
         sys.exit(f"{what} is {seen}; expected {wanted}")
 
 
+def built(folder, name, text, *options):
+    """The program or library of a source, by the compiler for its language; skips if there is none."""
+    source = folder / name
+    source.write_text(text)
+    output = source.with_suffix(".so" if "-shared" in options else "")
+    if not shutil.which("c++" if source.suffix == ".cpp" else "cc"):
+        skip("there is no compiler")
+    subprocess.run(["c++" if source.suffix == ".cpp" else "cc", "-fno-builtin", "-o", output, source, *options], check=True)
+    return output
+
+
 class Run:
     """A finished `memprof run`."""
 
@@ -51,7 +62,7 @@ class Run:
             self.length = sum(each.stat().st_size for each in self.folder.glob("*.memtrace"))
             if needs_profile:
                 self.profile = json.loads(profile.read_text())
-                self.heap = next((each for each in self.profile["spaces"] if each["name"] == "cpu"), None)
+                self.heap = self.space("cpu")
         finally:
             shutil.rmtree(self.folder)
 
@@ -65,6 +76,13 @@ class Run:
         expect("unmatched frees", self.heap["anomalies"]["unmatched_frees"]["count"], 0)
         expect("exact", self.profile["exact"], True)
         expect("reentrant events", self.profile["anomalies"]["reentrant_events"], 0)
+
+    def space(self, name):
+        return next((each for each in self.profile["spaces"] if each["name"] == name), None)
+
+    def missing(self):
+        """What the profile says was not captured: the reason by source."""
+        return {each["source"]: each["reason"] for each in self.profile.get("facts", {}).get("not_captured", [])}
 
 
 def check_family():
@@ -101,6 +119,11 @@ def check_closed():
 def check_limited():
     run = Run([PROGRAM, "limited"])  # the trace ends there, not the program
     expect("exact", run.profile["exact"], False)
+    for mode in ("limited_to_0", "limited_to_a_page"):
+        expect(f"the first line with {mode}", Run([PROGRAM, mode], needs_profile=False).said.split("\n")[0][:7], "memprof")
+        with tempfile.TemporaryFile() as errors:  # it cannot grow either
+            ran = subprocess.run([TOOL, "run", "--", PROGRAM, mode], stdout=errors, stderr=errors, check=False)
+        expect(f"status of {mode}", ran.returncode, 0)
 
 
 def check_unshare():
@@ -135,6 +158,28 @@ def check_signal():
         expect("status", running.returncode, -signal.SIGTERM)
 
 
+def check_killed_launcher():
+    """What a killed `memprof run` leaves is removed by the next one, but not while its program goes on."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        environment = {**os.environ, "TMPDIR": folder}
+
+        def left_after_another():
+            subprocess.run([TOOL, "run", "--", PROGRAM], capture_output=True, check=True, env=environment)
+            return len(os.listdir(folder))
+
+        with subprocess.Popen([TOOL, "run", "--", PROGRAM, "wait"], stdout=subprocess.PIPE, text=True, env=environment) as running:
+            expect("the first line", running.stdout.readline(), "ready\n")
+            traces = [each.name for each in pathlib.Path(folder).glob("*/*.memtrace")]
+            program = int(traces[0].split(".")[0])
+            expect("folders beside a run", left_after_another(), 1)
+            running.kill()
+            running.wait()
+            expect("folders while the program runs", left_after_another(), 1)
+            os.kill(program, signal.SIGKILL)
+            running.stdout.read()  # until the program has ended
+        expect("folders", left_after_another(), 0)
+
+
 def check_exec():
     run = Run([PROGRAM, "exec"])
     run.expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
@@ -147,18 +192,17 @@ def check_exec():
 
 def check_exec_without_library():
     run = Run(["/usr/bin/env", "-i", PROGRAM, "family"])
-    missing = run.profile["facts"]["not_captured"]
-    expect("what was not captured", [each["source"] for each in missing], [pathlib.Path(PROGRAM).name[:15]])
+    expect("what was not captured", list(run.missing()), [pathlib.Path(PROGRAM).name[:15]])
     if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE) or "the process became this program" not in run.said:
         sys.exit("nothing is said about the program that was not recorded:\n" + run.said)
     # An interpreter is called after its script, and what leaves by _exit under its own name went on as no other.
     left = Run([PROGRAM, "leave"], wanted_status=3)
-    expect("sources not captured", "not_captured" in left.profile.get("facts", {}), False)
+    expect("sources not captured", left.missing(), {})
     script = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_")) / "leaves_early"
     try:
         script.write_text(f"#!{sys.executable}\nimport os\nos._exit(0)\n")
         script.chmod(0o755)
-        expect("sources not captured", "not_captured" in Run([script]).profile.get("facts", {}), False)
+        expect("sources not captured", Run([script], variables={"PYTHONMALLOC": "malloc"}).missing(), {})
     finally:
         shutil.rmtree(script.parent)
 
@@ -190,6 +234,20 @@ def check_children():
     expect("children with 7,777 bytes", len(re.findall(r"^Process \d+: peak 7\.59 KiB, ", forks.said, re.MULTILINE)), 50)
 
 
+def check_children_without_a_trace():
+    unlimited = f"'{PROGRAM}' family; '{PROGRAM}' empty"
+    run = Run(["/bin/sh", "-c", unlimited + f"; (ulimit -f 0; '{PROGRAM}' family; exec '{PROGRAM}' family); true"], "--children")
+    expect("what was not captured", run.missing(), {"2 processes": "no trace could be written, as after setuid or chroot"})
+    expect("complete", run.profile["complete"], True)
+    if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE):
+        sys.exit("the summary is not incomplete:\n" + run.said)
+    expect("what was not captured", Run(["/bin/sh", "-c", unlimited + "; true"], "--children").missing(), {})
+    if os.getuid() == 0:
+        leaves = f"import os; os.setuid(65534); os.execv('/bin/true', ['true'])"
+        run = Run(["/bin/sh", "-c", f"'{sys.executable}' -c \"{leaves}\"; true"], "--children")
+        expect("what was not captured", list(run.missing()), ["1 process"])
+
+
 def check_no_children():
     run = Run(["/bin/sh", "-c", f"'{PROGRAM}' family; '{PROGRAM}' environment"])
     expect("number of traces", len(run.traces), 1)
@@ -207,6 +265,9 @@ def check_options_of_scripts():
         said = Run([PROGRAM, "empty"], option, wanted_status=126, needs_profile=False).said
         if "--uses and --infer-operations are for Python scripts" not in said:
             sys.exit(said)
+    said = Run([PROGRAM, "empty"], "--mmap", wanted_status=126, needs_profile=False, variables={"RUN_BY_MEMPROF_ITSELF": "1"}).said
+    if "--mmap is for programs" not in said:
+        sys.exit(said)
 
 
 def check_refusals():
@@ -369,6 +430,21 @@ def check_own_malloc():
         shutil.rmtree(folder)
 
 
+def check_address_of_malloc():
+    """An executable that cannot be moved has its own address for `malloc`, behind which is the library's."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        program = built(pathlib.Path(folder), "address.c",
+                        "#include <stdlib.h>\nvoid* (*volatile take)(size_t) = malloc;\n"
+                        "int main(void) { free(take(5000)); free(malloc(70000)); return 0; }\n", "-no-pie", "-fno-pie")
+        run = Run([program])
+        run.expect(75_000, 2, 70_000)
+        expect("what was not captured", run.missing(), {})
+        python = "/usr/bin/python3"  # Debian's is such a program
+        if os.path.exists(python):
+            run = Run([python, "-c", ""], variables={"PYTHONMALLOC": "malloc"})
+            expect("what was not captured", run.missing(), {})
+
+
 def check_constructors():
     """They run once, though the recording ends after the libraries' destructors."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="memprof_check_run_"))
@@ -389,17 +465,193 @@ def check_constructors():
         shutil.rmtree(folder)
 
 
+def check_program_with_memprof():
+    """Its blocks are recorded once, with the operations and segments of its own capture."""
+    include = pathlib.Path(__file__).resolve().parents[3] / "include"
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        program = built(pathlib.Path(folder), "itself.cpp", """
+#include <memprof/memprof.hpp>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cstdlib>
+#include <thread>
+int main(int count, char**) {
+  if (count > 1) return 0;
+  auto capture = memprof::begin_capture();
+  {
+    auto scope = memprof::track_operation<"forward">();
+    void* volatile block = std::malloc(5'000'000);
+    std::free(block);
+    for (int round = 0; round < 2; ++round) {
+      auto inner = memprof::track_operation("inner");
+      block = std::malloc(3);
+      std::free(block);
+    }
+    const pid_t child = fork();
+    if (child == 0) return 0;  // ends what its parent began
+    waitpid(child, nullptr, 0);
+  }
+  memprof::snapshot("STEP");
+  std::thread{[] {
+    auto scope = memprof::track_operation<"elsewhere">();
+    void* volatile block = std::malloc(7);
+    std::free(block);
+  }}.join();
+  capture.end();
+  return capture.profile().operations.size() == 3 ? 0 : 1;
+}
+""", "-std=c++20", f"-I{include}", "-rdynamic", "-pthread", "-ldl")
+        run = Run([program])
+        expect("what was not captured", run.missing(), {})
+        expect("operations", sorted((each["name"], each["invocations"], each["usage"][0]["allocated"]) for each in run.profile["operations"]),
+               [("elsewhere", 1, 7), ("forward", 1, 5_000_006), ("inner", 2, 6)])
+        expect("segments", [each["name"] for each in run.profile["segments"]], ["STEP", "END_TRACE"])
+        children = Run([program], "--children", "--stacks=all")
+        expect("operations and traces with children", (len(children.profile["operations"]), len(children.traces)), (3, 2))
+        expect("anomalies of scopes", children.profile["anomalies"]["unbalanced_scopes"], 0)
+        if run.heap["cumulative_peak"] < 5_000_000 or run.heap["cumulative_peak"] >= 10_000_000:
+            sys.exit(f"the peak is {run.heap['cumulative_peak']}")
+        expect("what was not captured without a capture", Run([program, "none"]).missing(), {})
+
+
+def expect_mappings(run, pages, blocks, peak_pages):
+    seen = run.space("mmap")
+    expect("pages, blocks, greatest number of pages and bytes at the end",
+           (seen["allocations"] / PAGE, seen["allocation_count"], seen["cumulative_peak"] / PAGE, seen["cumulative_current"]),
+           (pages, blocks, peak_pages, 0))
+    expect("anomalies", [name for name, each in seen["anomalies"].items() if each["count"] != 0 and name != "cross_thread_frees"], [])
+    expect("exact", run.profile["exact"], True)
+
+
+def check_mappings():
+    run = Run([PROGRAM, "mappings"], "--mmap")
+    run.expect(EARLY, 1, EARLY)
+    expect_mappings(run, 53, 14, 16)
+    expect_mappings(Run([PROGRAM, "mappings"], "--mmap", "--stacks=all"), 53, 14, 16)
+    expect("the space without --mmap", Run([PROGRAM, "mappings"]).space("mmap"), None)
+    expect("the space of a program without mappings", Run([PROGRAM, "family"], "--mmap").space("mmap"), None)
+
+
+def check_mappings_of_threads():
+    run = Run([PROGRAM, "mapping_threads"], "--mmap")
+    expect_mappings(run, 8000, 8000, run.space("mmap")["cumulative_peak"] // PAGE)
+    if run.space("mmap")["cumulative_peak"] > 8 * PAGE:
+        sys.exit(f"the peak of 8 threads is {run.space('mmap')['cumulative_peak']}")
+
+
+def check_mappings_of_children():
+    expect_mappings(Run([PROGRAM, "mapping_forks"], "--mmap"), 2, 1, 2)
+    run = Run([PROGRAM, "mapping_forks"], "--mmap", "--children")
+    expect_mappings(run, 2, 1, 2)
+    children = re.findall(r"^Process \d+: peak (.*?), ", run.said, re.MULTILINE)
+    expect("the peaks of the children", children, ["12.0 KiB" if PAGE == 4096 else children[0]] * 20)
+
+
+def check_mappings_of_an_allocator():
+    """What `malloc` takes from the system is not counted again."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        allocator = built(pathlib.Path(folder), "liballocator.cpp", ALLOCATOR, "-shared", "-fPIC")
+        run = Run([PROGRAM, "mappings"], "--mmap", variables={"LD_PRELOAD": str(allocator)})
+        expect_mappings(run, 53, 14, 16)
+
+
+def check_python():
+    """Its own allocator for small objects takes memory past `malloc`, unless PYTHONMALLOC says otherwise."""
+    reason = "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded"
+    for python in {os.path.realpath(sys.executable), os.path.realpath("/usr/bin/python3")}:
+        if not os.path.exists(python):
+            continue
+        for value, missing in [(None, True), ("pymalloc", True), ("debug", True), ("malloc", False), ("malloc_debug", False)]:
+            run = Run([python, "-c", ""], variables={"PYTHONMALLOC": value} if value else {})
+            expect(f"what was not captured of {python} with {value}", run.missing(), {"Python's small objects": reason} if missing else {})
+        run = Run([python, "-c", ""], "--mmap")
+        expect(f"what was not captured of {python} with --mmap", run.missing(), {})
+        if run.space("mmap")["cumulative_peak"] < 256 * 1024:  # an arena, the least of all versions
+            sys.exit(f"the mappings of {python} have a peak of {run.space('mmap')['cumulative_peak']}")
+
+
 def check_other_malloc():
-    library = "libjemalloc.so.2"
     listed = subprocess.run(["/sbin/ldconfig", "-p"], capture_output=True, text=True, check=False).stdout
-    if library not in listed:
-        skip("jemalloc is not installed")
+    library = next((each for each in ("libjemalloc.so.2", "libtcmalloc_minimal.so.4", "libmimalloc.so.2") if each in listed), None)
+    if library is None:
+        skip("neither jemalloc, tcmalloc nor mimalloc is installed")
     family, empty = (Run([PROGRAM, mode], variables={"LD_PRELOAD": library}).heap for mode in ("family", "empty"))
     # It brings the C++ library, which takes a block for itself.
     expect("allocated", family["allocations"] - empty["allocations"], FAMILY + PAGE)
     expect("blocks", family["allocation_count"] - empty["allocation_count"], 13)
     expect("blocks freed", family["deallocation_count"] - empty["deallocation_count"], 13)
     expect("unmatched frees", family["anomalies"]["unmatched_frees"]["count"], 0)
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        program = built(pathlib.Path(folder), "vector.cpp", VECTOR)
+        missing = Run([program], variables={"LD_PRELOAD": library}).missing()
+        expect("sources not captured", list(missing), ["operator new"])
+
+
+ALLOCATOR = """
+#include <sys/mman.h>
+#include <cstddef>
+#include <cstring>
+#include <new>
+static const std::size_t size = 32 << 20;
+static unsigned char* store;
+static std::size_t used;
+static void* take(std::size_t alignment, std::size_t bytes) {
+  if (store == nullptr)
+    store = static_cast<unsigned char*>(mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+  std::size_t begin = (used + 16 + alignment - 1) / alignment * alignment;  // after the size
+  if (bytes > size - begin) return nullptr;
+  used = begin + bytes;
+  std::memcpy(store + begin - 8, &bytes, 8);
+  return store + begin;
+}
+extern "C" {
+std::size_t malloc_usable_size(void* p) { std::size_t n = 0; if (p) std::memcpy(&n, static_cast<char*>(p) - 8, 8); return n; }
+void* malloc(std::size_t n) { return take(16, n); }
+void* memalign(std::size_t alignment, std::size_t n) { return take(alignment, n); }
+void* calloc(std::size_t n, std::size_t each) { return std::memset(take(16, n * each), 0, n * each); }
+void free(void*) {}
+void* realloc(void* p, std::size_t n) {
+  void* moved = take(16, n);
+  std::size_t had = malloc_usable_size(p);
+  if (moved == nullptr) return moved;
+  return std::memcpy(moved, p, had < n ? had : n);
+}
+}
+void* operator new(std::size_t n) { return take(16, n); }
+void operator delete(void*) noexcept {}
+void operator delete(void*, std::size_t) noexcept {}
+"""
+VECTOR = """
+#include <vector>
+int main() { std::vector<char> v(10'000'000); asm volatile("" : : "r"(v.data()) : "memory"); }
+"""
+
+
+def check_other_operator_new():
+    """That of jemalloc, tcmalloc or mimalloc takes memory past `malloc`."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        allocator = built(folder, "liballocator.cpp", ALLOCATOR, "-shared", "-fPIC")
+        program = built(folder, "vector.cpp", VECTOR)
+        plain = Run([program])
+        expect("what was not captured", plain.missing(), {})
+        if plain.heap["cumulative_peak"] < 10_000_000:
+            sys.exit(f"the peak is {plain.heap['cumulative_peak']}")
+        wanted = {"operator new": "that of liballocator.so does not call malloc"}
+        run = Run([program], variables={"LD_PRELOAD": str(allocator)})
+        expect("what was not captured", run.missing(), wanted)
+        if not re.search(r"^Accuracy +incomplete", run.said, re.MULTILINE):
+            sys.exit("the summary is not incomplete:\n" + run.said)
+        linked = built(folder, "linked.cpp", VECTOR, f"-L{folder}", "-lallocator", f"-Wl,-rpath,{folder}")
+        expect("what was not captured", Run([linked]).missing(), wanted)
+        # A program of C does not call it, unless it loads a library of C++.
+        run = Run([PROGRAM, "family"], variables={"LD_PRELOAD": str(allocator)})
+        expect("what was not captured", run.missing(), {})
+        plugin = built(folder, "libplugin.cpp", VECTOR, "-shared", "-fPIC")
+        loader = built(folder, "loader.c", "#include <dlfcn.h>\nint main(int n, char** words) "
+                                           "{ return n != 2 || !dlopen(words[1], RTLD_NOW | RTLD_LOCAL); }\n", "-ldl")
+        run = Run([loader, plugin], variables={"LD_PRELOAD": str(allocator)})
+        expect("what was not captured", run.missing(), wanted)
 
 
 def counted_by_dhat(command):

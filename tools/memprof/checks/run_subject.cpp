@@ -1,5 +1,6 @@
 // A program that `memprof run` records: what it allocates is known by arithmetic. It uses nothing of the C++ library, which would
 // allocate for itself. run_subject MODE [ARGUMENT]
+#include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -8,12 +9,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 namespace {
+
+const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
 
 void* keep(void* block) {
   asm volatile("" : "+r"(block) : : "memory");
@@ -99,10 +103,10 @@ int interrupted() {
   return handled > 0 ? 0 : 1;
 }
 
-int limited() {
-  const rlimit limit{300'000, 300'000};
+int limited(rlim_t bytes, int rounds) {
+  const rlimit limit{bytes, bytes};
   setrlimit(RLIMIT_FSIZE, &limit);
-  for (int round = 0; round < 300; ++round) churn();
+  for (int round = 0; round < rounds; ++round) churn();
   return 0;
 }
 
@@ -111,6 +115,72 @@ int closed() {
   for (int round = 0; round < 300; ++round) churn();
   const int first = open("/proc/self/status", O_RDONLY);
   return first < 0 ? 1 : 0;
+}
+
+/// A mapping of some pages, anonymous without a file.
+unsigned char* map_pages(size_t pages, void* at = nullptr, int file = -1) {
+  const int flags = MAP_PRIVATE | (at == nullptr ? 0 : MAP_FIXED) | (file < 0 ? MAP_ANONYMOUS : 0);
+  void* const made = mmap(at, pages * page, PROT_READ | PROT_WRITE, flags, file, 0);
+  if (made == MAP_FAILED) abort();
+  return static_cast<unsigned char*>(made);
+}
+
+/// 53 pages in 14 blocks, all of which end; at most 16 pages at a time.
+int mappings() {
+  unsigned char* const whole = map_pages(16);
+  munmap(whole + 4 * page, 8 * page - 1);  // leaves two blocks of 4
+  munmap(whole, 16 * page);
+  void* moved = mmap64(nullptr, 4 * page - 7, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  moved = mremap(moved, 4 * page, 8 * page, MREMAP_MAYMOVE);
+  moved = mremap(moved, 8 * page, 2 * page, 0);
+  munmap(moved, 2 * page);
+  unsigned char* const covered = map_pages(4);
+  map_pages(1, covered + page);  // leaves blocks of 1 and 2 pages beside it
+  const int file = open("/proc/self/exe", O_RDONLY);
+  map_pages(1, covered + 2 * page, file);  // leaves a block of 1
+  munmap(covered, 4 * page);
+  unsigned char* const of_file = map_pages(1, nullptr, file);
+  void* const of_file_too = mremap(of_file, page, 2 * page, MREMAP_MAYMOVE);
+  munmap(of_file_too, 2 * page);
+  unsigned char* const fixed = map_pages(2);
+  void* const target = map_pages(2);
+  if (mremap(fixed, 2 * page, 2 * page, MREMAP_MAYMOVE | MREMAP_FIXED, target) != target) return 1;
+  errno = 0;
+  if (munmap(fixed + 1, page) == 0 || errno != EINVAL || munmap(target, 0) == 0) return 1;
+  if (mmap(nullptr, 0, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0) != MAP_FAILED) return 1;
+  return munmap(target, 2 * page);
+}
+
+void* map_often(void*) {
+  for (int round = 0; round < 1000; ++round) munmap(map_pages(1), page);
+  return nullptr;
+}
+
+/// 8,000 pages in as many blocks, from 8 threads that give addresses to each other.
+int mapping_threads() {
+  pthread_t started[8];
+  for (pthread_t& each : started) {
+    if (pthread_create(&each, nullptr, map_often, nullptr) != 0) return 1;
+  }
+  for (const pthread_t each : started) pthread_join(each, nullptr);
+  return 0;
+}
+
+/// 20 children, each with 3 pages of its own, which also unmaps what it inherited.
+int mapping_forks() {
+  unsigned char* const inherited = map_pages(2);
+  for (int done = 0; done < 20; ++done) {
+    const pid_t child = fork();
+    if (child == 0) {
+      munmap(inherited, 2 * page);
+      munmap(map_pages(3), 3 * page);
+      exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    if (status != 0) return 1;
+  }
+  return munmap(inherited, 2 * page);
 }
 
 }  // namespace
@@ -128,8 +198,13 @@ int main(int count, char** words) {
   if (is("threads")) return threads(2000);
   if (is("forks")) return forks(50);
   if (is("interrupted")) return interrupted();
-  if (is("limited")) return limited();
+  if (is("limited")) return limited(300'000, 300);
+  if (is("limited_to_0")) return limited(0, 1);
+  if (is("limited_to_a_page")) return limited(4096, 1);
   if (is("closed")) return closed();
+  if (is("mappings")) return mappings();
+  if (is("mapping_threads")) return mapping_threads();
+  if (is("mapping_forks")) return mapping_forks();
   if (is("unshare")) return unshare(CLONE_NEWUSER) == 0 ? 0 : 1;
   if (is("status")) return 7;
   if (is("leave")) {
