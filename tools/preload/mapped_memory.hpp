@@ -18,6 +18,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 
 #include <dlfcn.h>
 #include <sys/mman.h>
@@ -37,10 +38,10 @@ class mapped_memory {
         page_(static_cast<std::size_t>(::sysconf(_SC_PAGESIZE))),
         space_(memprof::memory_space{"mmap", memprof::host_memory_name}.id()) {}
 
-  /// In the child of a `fork`: forgets what the parent had.
+  /// In the child of a `fork`: forgets what the parent had. Another thread of it may have been in the middle of a change.
   void begin_in_child() noexcept {
     lock_.reset();
-    ranges_.clear();
+    new (&ranges_) mapped_ranges;
   }
 
   [[nodiscard]] void* map(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset,

@@ -17,8 +17,6 @@ struct mapped_range {
 /// Ranges of addresses that do not overlap, by address. In memory of its own.
 class mapped_ranges {
  public:
-  void clear() noexcept { rows_.clear(); }
-
   /// Whether one has that address in it.
   [[nodiscard]] bool has(std::uintptr_t address) const noexcept {
     const std::size_t index = first_behind(address);

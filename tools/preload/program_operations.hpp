@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <new>
 #include <string_view>
 #include <unordered_map>
 
@@ -42,7 +43,11 @@ class program_operations {
     return true;
   }
 
-  void begin_in_child() noexcept { lock_.reset(); }
+  /// In the child of a `fork`: forgets what the parent had open. Another thread of it may have been in the middle of a change.
+  void begin_in_child() noexcept {
+    lock_.reset();
+    new (&open_) std::unordered_map<const void*, begun_operation>;
+  }
 
  private:
   struct begun_operation {
@@ -75,6 +80,7 @@ class program_operations {
   }
 
   void end(const void* scope) noexcept {
+    if (memprof::detail::active_capture() == 0) return;  // also in a child that is not recorded, whose lock may be held
     begun_operation begun{};
     {
       const held whole{*this};
