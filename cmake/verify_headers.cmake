@@ -21,7 +21,7 @@ if(MEMPROF_TORCH)
   return()
 endif()
 
-list(FILTER public_headers EXCLUDE REGEX "/(backend/torch[a-z_/]*|backend/cuda_memory_resource|check_catch2|check_gtest)\\.hpp$") # tests compile those
+list(FILTER public_headers EXCLUDE REGEX "/(backend/torch[a-z_/]*|backend/cuda_memory_resource|backend/nvtx_counters|check_catch2|check_gtest)\\.hpp$") # tests compile those
 if(TARGET memprof::toolkit AND NOT CMAKE_CXX_FLAGS MATCHES "-fno-exceptions") # the headers of its libraries throw
   file(GLOB_RECURSE toolkit_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/toolkit/*.hpp)
   if(NOT TARGET memprof::protozero)

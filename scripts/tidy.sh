@@ -11,11 +11,11 @@ mkdir "$links/memprof"
 ln -s "$PWD/toolkit" "$links/memprof/toolkit"
 
 torch_includes=()
-without='^memprof/backend/\(torch\|cuda_memory_resource\)'
+without='^memprof/backend/\(torch\|cuda_memory_resource\|nvtx_counters\)'
 if [[ -n ${Torch_DIR:-} ]]; then
   include=$(cd "$Torch_DIR/../../../include" && pwd)
   torch_includes=(-isystem "$include" -isystem "$include/torch/csrc/api/include")
-  without='^memprof/backend/\(torch_cuda\|cuda_memory_resource\)'  # needs the CUDA toolkit's headers as well
+  without='^memprof/backend/\(torch_cuda\|cuda_memory_resource\|nvtx_counters\)'  # needs the CUDA toolkit's headers as well
 fi
 { (cd include && find memprof -name '*.hpp'); find toolkit -name '*.hpp' | sed 's|^|memprof/|'; } | grep -v "$without" | LC_ALL=C sort |
   sed 's|.*|#include <&>|' >"$units/headers.cpp"

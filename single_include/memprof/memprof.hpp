@@ -24241,21 +24241,8 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 #endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_19
-
-// ---- <memprof/backend/heap_events.hpp>
-/// @file
-/// What the hooks of the global heap have in common: they record a block in the memory space `cpu`, unless the profiler took it
-/// for itself.
-
-#if MEMPROF_ENABLED
-
-// ---- <memprof/backend/heap_stacks.hpp>
-/// @file
-/// Records which code asked for a block of the heap: `capture_options::stacks`. A part of the heap's hooks.
-
-#if MEMPROF_ENABLED
 
 // ---- <memprof/backend/stack_modules.hpp>
 #if MEMPROF_ENABLED
@@ -24410,9 +24397,6 @@ class module_name {
 
 #endif  // MEMPROF_ENABLED
 
-// ---- <memprof/backend/stack_store.hpp>
-#if MEMPROF_ENABLED
-
 // ---- <memprof/trace/stack_name.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -24510,6 +24494,14 @@ struct module_text {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_19
+
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_20
+
+// ---- <memprof/backend/stack_store.hpp>
+#if MEMPROF_ENABLED
 
 #include <atomic>
 #include <cstddef>
@@ -24701,6 +24693,11 @@ class stack_store {
 
 #endif  // MEMPROF_ENABLED
 
+#endif  // MEMPROF_SINGLE_HEADER_20
+
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
+
 // ---- <memprof/backend/stack_walk.hpp>
 #if MEMPROF_ENABLED
 
@@ -24795,6 +24792,17 @@ class stack_walker {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_21
+
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_22
+
+// ---- <memprof/backend/heap_stacks.hpp>
+/// @file
+/// Records which code asked for a block of the heap: `capture_options::stacks`. A part of the heap's hooks.
+
+#if MEMPROF_ENABLED
 
 #include <atomic>
 #include <cstddef>
@@ -24942,6 +24950,13 @@ inline const bool has_stack_recorder = [] {
 
 #endif  // MEMPROF_ENABLED
 
+// ---- <memprof/backend/heap_events.hpp>
+/// @file
+/// What the hooks of the global heap have in common: they record a block in the memory space `cpu`, unless the profiler took it
+/// for itself.
+
+#if MEMPROF_ENABLED
+
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -25040,10 +25055,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -25278,10 +25293,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -25485,10 +25500,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
@@ -26770,10 +26785,10 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/backend/cuda.hpp>
 /// @file
@@ -26788,6 +26803,8 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 #if MEMPROF_ENABLED
 // ---- <memprof/backend/cuda/calling_library.hpp>
+#if MEMPROF_ENABLED
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -26850,6 +26867,8 @@ class calling_library {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#endif  // MEMPROF_ENABLED
 
 // ---- <memprof/backend/cuda/cupti_library.hpp>
 #include <array>
@@ -27864,10 +27883,10 @@ static_assert(backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/backend/cuda/runtime_interface.hpp>
 #include <cstddef>
@@ -29742,10 +29761,10 @@ static_assert(backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/backend/nvtx.hpp>
 /// @file
@@ -30903,10 +30922,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -30942,10 +30961,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -32636,10 +32655,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -32777,10 +32796,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -33923,10 +33942,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -35207,10 +35226,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -35371,10 +35390,10 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -35439,10 +35458,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -36712,10 +36731,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -37356,10 +37375,10 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
 /// @file
@@ -37705,4 +37724,4 @@ MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_38

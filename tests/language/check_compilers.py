@@ -119,13 +119,13 @@ def header_names():
 
 
 def third_party_of(header, known):
-    """Prefixes of what a header reaches that is neither memprof nor the standard library; "?" for libtorch and CUDA."""
+    """Prefixes of what a header reaches that is neither memprof nor the standard library; "?" for libtorch, CUDA and NVTX."""
     if header not in known:
         known[header] = set()
         for name in re.findall(r"^ *# *include [<\"]([^>\"]+)", path_of(header).read_text(), re.MULTILINE):
             if name.startswith("memprof/"):
                 known[header] |= third_party_of(name, known)
-            elif re.match(r"(torch|ATen|c10|cuda)", name):
+            elif re.match(r"(torch|ATen|c10|cuda|nvtx3)", name):
                 known[header].add("?")
             known[header] |= {prefix for prefix in THIRD_PARTY if name.startswith(prefix)}
     return known[header]

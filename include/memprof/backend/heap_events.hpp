@@ -4,16 +4,15 @@
 /// What the hooks of the global heap have in common: they record a block in the memory space `cpu`, unless the profiler took it
 /// for itself.
 
-#include <memprof/config.hpp>
-
-#if MEMPROF_ENABLED
-
 #include <memprof/backend/heap_stacks.hpp>
+#include <memprof/config.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/profiler_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
+
+#if MEMPROF_ENABLED
 
 #include <atomic>
 #include <cstddef>

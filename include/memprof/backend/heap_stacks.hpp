@@ -3,13 +3,10 @@
 /// @file
 /// Records which code asked for a block of the heap: `capture_options::stacks`. A part of the heap's hooks.
 
-#include <memprof/config.hpp>
-
-#if MEMPROF_ENABLED
-
 #include <memprof/backend/stack_modules.hpp>
 #include <memprof/backend/stack_store.hpp>
 #include <memprof/backend/stack_walk.hpp>
+#include <memprof/config.hpp>
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/clock.hpp>
@@ -18,6 +15,8 @@
 #include <memprof/record/stack_recorder.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/stack_name.hpp>
+
+#if MEMPROF_ENABLED
 
 #include <atomic>
 #include <cstddef>

@@ -1,11 +1,10 @@
 #pragma once
 
 #include <memprof/config.hpp>
-
-#if MEMPROF_ENABLED
-
 #include <memprof/detail/page_array.hpp>
 #include <memprof/trace/label.hpp>
+
+#if MEMPROF_ENABLED
 
 #include <cstddef>
 #include <cstdint>

@@ -1,16 +1,15 @@
 #pragma once
 
-#include <memprof/config.hpp>
-
-#if MEMPROF_ENABLED
-
 #include <memprof/backend/stack_modules.hpp>
+#include <memprof/config.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/record/stack_recorder.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/stack_name.hpp>
+
+#if MEMPROF_ENABLED
 
 #include <atomic>
 #include <cstddef>

@@ -1,10 +1,9 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/trace/stack_name.hpp>
 
 #if MEMPROF_ENABLED
-
-#include <memprof/trace/stack_name.hpp>
 
 #include <cstddef>
 #include <cstdint>

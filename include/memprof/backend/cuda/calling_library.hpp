@@ -7,6 +7,8 @@
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/label.hpp>
 
+#if MEMPROF_ENABLED
+
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -69,3 +71,5 @@ class calling_library {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#endif  // MEMPROF_ENABLED
