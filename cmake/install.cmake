@@ -19,8 +19,8 @@ install(EXPORT memprof-targets NAMESPACE memprof:: DESTINATION ${package_directo
 write_basic_package_version_file(${PROJECT_BINARY_DIR}/memprof-config-version.cmake
   COMPATIBILITY SameMinorVersion
   ARCH_INDEPENDENT)
-set(package_files memprof-config.cmake memprof-compiled.cmake memprof.cpp memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake memprof-toml.cmake
-  memprof-zstd.cmake memprof-toolkit.cmake)
+set(package_files memprof-config.cmake memprof-compiled.cmake memprof.cpp memprof-json.cmake memprof-torch.cmake memprof-torch-cuda.cmake
+  memprof-torch-compiled.cmake memprof_torch.cpp memprof_torch_no_dispatch.cpp memprof-toml.cmake memprof-zstd.cmake memprof-toolkit.cmake)
 list(TRANSFORM package_files PREPEND ${PROJECT_SOURCE_DIR}/cmake/)
 install(
   FILES ${package_files} ${PROJECT_SOURCE_DIR}/cmake/memprof.dynamic-list ${PROJECT_BINARY_DIR}/memprof-config-version.cmake

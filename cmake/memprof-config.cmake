@@ -1,12 +1,13 @@
-# find_package(memprof)                        memprof::memprof
-# find_package(memprof COMPONENTS compiled)    and memprof::compiled
-# find_package(memprof COMPONENTS json)        and memprof::json
-# find_package(memprof COMPONENTS zstd)        and memprof::zstd
-# find_package(memprof COMPONENTS toml)        and memprof::toml
-# find_package(memprof COMPONENTS toolkit)     and memprof::toolkit
-# find_package(memprof COMPONENTS protozero)   and memprof::toolkit, which then has a second name, memprof::protozero
-# find_package(memprof COMPONENTS torch)       and memprof::torch
-# find_package(memprof COMPONENTS torch_cuda)  and both memprof::torch and memprof::torch_cuda
+# find_package(memprof)                            memprof::memprof
+# find_package(memprof COMPONENTS compiled)        and memprof::compiled
+# find_package(memprof COMPONENTS json)            and memprof::json
+# find_package(memprof COMPONENTS zstd)            and memprof::zstd
+# find_package(memprof COMPONENTS toml)            and memprof::toml
+# find_package(memprof COMPONENTS toolkit)         and memprof::toolkit
+# find_package(memprof COMPONENTS protozero)       and memprof::toolkit, which then has a second name, memprof::protozero
+# find_package(memprof COMPONENTS torch)           and memprof::torch
+# find_package(memprof COMPONENTS torch_compiled)  and memprof::torch, memprof::compiled and memprof::torch_compiled
+# find_package(memprof COMPONENTS torch_cuda)      and both memprof::torch and memprof::torch_cuda
 include(CMakeFindDependencyMacro)
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_dependency(Threads)
@@ -24,14 +25,17 @@ foreach(component IN LISTS memprof_FIND_COMPONENTS)
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-toml.cmake)
   elseif(component MATCHES "^(toolkit|protozero)$")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-toolkit.cmake)
-  elseif(component MATCHES "^torch(_cuda)?$")
+  elseif(component MATCHES "^torch(_cuda|_compiled)?$")
     include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch.cmake)
     if(component STREQUAL "torch_cuda")
       include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch-cuda.cmake)
+    elseif(component STREQUAL "torch_compiled")
+      include(${CMAKE_CURRENT_LIST_DIR}/memprof-compiled.cmake)
+      include(${CMAKE_CURRENT_LIST_DIR}/memprof-torch-compiled.cmake)
     endif()
   else()
     set(memprof_${component}_FOUND FALSE)
-    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: compiled, json, protozero, toml, toolkit, torch, torch_cuda, zstd")
+    set(memprof_${component}_NOT_FOUND_MESSAGE "memprof has no component \"${component}\"; it has: compiled, json, protozero, toml, toolkit, torch, torch_compiled, torch_cuda, zstd")
   endif()
   if(NOT memprof_${component}_FOUND AND memprof_FIND_REQUIRED_${component})
     set(memprof_FOUND FALSE)

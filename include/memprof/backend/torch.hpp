@@ -13,22 +13,14 @@
 #include <memprof/backend/torch/capture/optimizer_annotation.hpp>
 #include <memprof/backend/torch/capture/tensor_annotation.hpp>
 #include <memprof/backend/torch/capture/track_pytorch_ops.hpp>
-#include <memprof/config.hpp>
+#include <memprof/backend/torch/config.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/options.hpp>
 
 #include <string_view>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/capture/cpu_allocator.hpp>
-#include <memprof/backend/torch/capture/device_times.hpp>
-#include <memprof/backend/torch/capture/forward_scopes.hpp>
 #include <memprof/backend/torch/capture/operator_scopes.hpp>
-#include <memprof/backend/torch/capture/operator_table.hpp>
-#include <memprof/profile/fact/pytorch_operation.hpp>
-#include <memprof/trace/fact_table.hpp>
-
-#include <vector>
 #endif
 
 namespace memprof::inline MEMPROF_ABI {
@@ -47,18 +39,9 @@ class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
 
-  void attach(event_sink& writer, const capture_options&) {
-    detail::process_operator_table().begin(writer.capture());
-    detail::process_device_times().begin_capture();
-    detail::begin_recording_tensors();  // the last call that may throw, so nothing needs undoing
-  }
-  void detach(event_sink&) noexcept { detail::end_recording_tensors(); }
-
-  void report_facts(event_sink& writer) const {
-    detail::process_device_times().tell(detail::process_operator_table());
-    const std::vector<pytorch_operation> operators = detail::process_operator_table().rows();
-    if (!operators.empty()) writer.add_facts(to_table(operators));
-  }
+  void attach(event_sink& writer, const capture_options& options);
+  void detach(event_sink& writer) noexcept;
+  void report_facts(event_sink& writer) const;
 };
 
 /// As `torch_allocations`, and opens an operation for each libtorch operator, so that each block belongs to the innermost one.
@@ -77,20 +60,9 @@ class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";
 
-  void attach(event_sink& writer, const capture_options& options) {
-    operators_.begin();
-    try {
-      allocations_.attach(writer, options);
-    } catch (...) {
-      operators_.end();
-      throw;
-    }
-  }
-  void detach(event_sink& writer) noexcept {
-    operators_.end();
-    allocations_.detach(writer);
-  }
-  void report_facts(event_sink& writer) const { allocations_.report_facts(writer); }
+  void attach(event_sink& writer, const capture_options& options);
+  void detach(event_sink& writer) noexcept;
+  void report_facts(event_sink& writer) const;
 
  private:
   torch_allocations allocations_;
@@ -121,3 +93,7 @@ class torch_backend {
 #endif
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#if MEMPROF_ENABLED && !MEMPROF_TORCH_SEPARATE_COMPILATION
+#include <memprof/backend/torch/capture/torch_control.hpp>
+#endif

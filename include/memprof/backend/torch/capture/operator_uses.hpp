@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/backend/torch/capture/tensor_annotation.hpp>
+#include <memprof/backend/torch/capture/annotate_tensor.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/record/event_sink.hpp>

@@ -1,28 +1,10 @@
 #pragma once
 
-#include <memprof/config.hpp>
+#include <memprof/backend/torch/config.hpp>
 
 #include <torch/optim/optimizer.h>
 
 #if MEMPROF_ENABLED
-#include <memprof/backend/torch/capture/module_annotation.hpp>
-#include <memprof/backend/torch/capture/operator_scopes.hpp>
-#include <memprof/backend/torch/capture/tensor_annotation.hpp>
-#include <memprof/backend/torch/capture/torch_thread.hpp>
-#include <memprof/backend/torch/version.hpp>
-#include <memprof/detail/futex_lock.hpp>
-#include <memprof/record/event_sink.hpp>
-#include <memprof/record/recorder.hpp>
-#include <memprof/trace/category.hpp>
-
-#include <c10/util/StringUtil.h>
-#include <torch/optim/adagrad.h>
-#include <torch/optim/adam.h>
-#include <torch/optim/adamw.h>
-#include <torch/optim/rmsprop.h>
-#include <torch/optim/sgd.h>
-
-#include <atomic>
 #include <cstddef>
 #include <string>
 #include <vector>
@@ -32,58 +14,8 @@ namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
 namespace detail {
-
-/// Calls `visit(name, tensor)` for each tensor in a parameter's state, for all of libtorch's optimizers except LBFGS, whose state
-/// belongs to a line search over all parameters together.
-template <class Visitor>
-void for_each_state_tensor(const torch::optim::OptimizerParamState& state, Visitor&& visit) {
-  const auto visit_moments = [&](const auto& moments) {
-    visit(".exp_avg", moments.exp_avg());
-    visit(".exp_avg_sq", moments.exp_avg_sq());
-    visit(".max_exp_avg_sq", moments.max_exp_avg_sq());
-  };
-  if (const auto* const adam = dynamic_cast<const torch::optim::AdamParamState*>(&state)) {
-    visit_moments(*adam);
-  } else if (const auto* const adamw = dynamic_cast<const torch::optim::AdamWParamState*>(&state)) {
-    visit_moments(*adamw);
-  } else if (const auto* const sgd = dynamic_cast<const torch::optim::SGDParamState*>(&state)) {
-    visit(".momentum_buffer", sgd->momentum_buffer());
-  } else if (const auto* const rmsprop = dynamic_cast<const torch::optim::RMSpropParamState*>(&state)) {
-    visit(".square_avg", rmsprop->square_avg());
-    visit(".momentum_buffer", rmsprop->momentum_buffer());
-    visit(".grad_avg", rmsprop->grad_avg());
-  } else if (const auto* const adagrad = dynamic_cast<const torch::optim::AdagradParamState*>(&state)) {
-    visit(".sum", adagrad->sum());
-  }
+struct torch_thread;
 }
-
-/// The state of a parameter in `Optimizer::state()`, whose key is the address of its `TensorImpl`, or in older versions that
-/// address as a string.
-template <class States>
-[[nodiscard]] auto find_state(const States& states, void* parameter) {
-  if constexpr (requires { states.find(parameter); }) {
-    return states.find(parameter);
-  } else {
-    return states.find(c10::str(parameter));
-  }
-}
-
-}  // namespace detail
-
-inline namespace enabled {
-class optimizer_annotation;
-}
-
-namespace detail {
-
-/// The optimizers that are watched for new state.
-struct awaited_optimizers {
-  futex_lock lock;
-  optimizer_annotation* first = nullptr;
-};
-inline constinit awaited_optimizers process_awaited_optimizers{};
-
-}  // namespace detail
 
 inline namespace enabled {
 
@@ -94,29 +26,10 @@ inline namespace enabled {
 /// each such operator therefore finds every state promptly, while its segment is still open.
 class [[nodiscard]] optimizer_annotation {
  public:
-  explicit optimizer_annotation(const torch::optim::Optimizer& optimizer)
-      : optimizer_(optimizer), thread_(detail::this_torch_thread()) {
-    annotate_new_states();
-    const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
-    next_ = detail::process_awaited_optimizers.first;
-    detail::process_awaited_optimizers.first = this;
-    // Release pairs with the acquire in `operator_scopes::begin_plain`.
-    detail::before_unrecorded_operator.store(look_at_all, std::memory_order_release);
-  }
+  explicit optimizer_annotation(const torch::optim::Optimizer& optimizer);
   optimizer_annotation(const optimizer_annotation&) = delete;
   optimizer_annotation& operator=(const optimizer_annotation&) = delete;
-  ~optimizer_annotation() {
-    const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
-    const detail::recording_suppressor hidden;
-    sparse_states_ = {};
-    optimizer_annotation** place = &detail::process_awaited_optimizers.first;
-    while (*place != this) place = &(*place)->next_;
-    *place = next_;
-    // Release pairs with the same acquire.
-    if (detail::process_awaited_optimizers.first == nullptr) {
-      detail::before_unrecorded_operator.store(nullptr, std::memory_order_release);
-    }
-  }
+  ~optimizer_annotation();
 
  private:
   /// A state in two blocks that are replaced whenever something is added to it: the momentum of sparse gradients.
@@ -126,57 +39,13 @@ class [[nodiscard]] optimizer_annotation {
     const void* block;  ///< of its values, as last annotated
   };
 
-  static void look_at_all() {
-    const detail::lock_guard lock{detail::process_awaited_optimizers.lock};
-    for (optimizer_annotation* each = detail::process_awaited_optimizers.first; each != nullptr; each = each->next_) {
-      if (each->thread_ == detail::this_torch_thread()) each->look();
-    }
-  }
-
-  void look() {
-    if (optimizer_.state().size() != state_count_) annotate_new_states();
-    for (sparse_state& state : sparse_states_) annotate_replaced(state);
-  }
-
+  static void look_at_all();
+  void look();
   /// Annotates a state again if its blocks were replaced. Additions are operators, so there is a check between any two.
-  void annotate_replaced(sparse_state& known) const {
-    const auto state = detail::find_state(optimizer_.state(), known.parameter);
-    if (state == optimizer_.state().end() || state->second == nullptr) return;
-    detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
-      const void* const block = detail::sparse_block(tensor);
-      if (block == known.block || block == nullptr) return;
-      known.block = block;
-      const detail::recording_suppressor hidden;
-      if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
-    });
-  }
-
-  void annotate_new_states() {
-    const detail::recording_suppressor hidden;
-    state_count_ = optimizer_.state().size();
-    std::size_t number = 0;
-    for (const auto& group : optimizer_.param_groups()) {
-      for (const at::Tensor& parameter : group.params()) {
-        if (number == has_state_.size()) has_state_.push_back(false);
-        if (!has_state_[number]) has_state_[number] = annotate_state(parameter, number);
-        ++number;
-      }
-    }
-  }
-
+  void annotate_replaced(sparse_state& known) const;
+  void annotate_new_states();
   /// False if the parameter has no state.
-  [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number) {
-    const auto state = detail::find_state(optimizer_.state(), parameter.unsafeGetTensorImpl());
-    if (state == optimizer_.state().end() || state->second == nullptr) return false;
-    const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
-    const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
-    detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
-      if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
-      const void* const block = detail::sparse_block(tensor);
-      if (block != nullptr) sparse_states_.push_back({parameter.unsafeGetTensorImpl(), name, block});
-    });
-    return true;
-  }
+  [[nodiscard]] bool annotate_state(const at::Tensor& parameter, std::size_t number);
 
   const torch::optim::Optimizer& optimizer_;
   const detail::torch_thread* thread_;
@@ -213,3 +82,7 @@ class [[nodiscard]] optimizer_annotation {
 #endif
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#if MEMPROF_ENABLED && !MEMPROF_TORCH_SEPARATE_COMPILATION
+#include <memprof/backend/torch/capture/annotate_optimizer.hpp>
+#endif

@@ -21,9 +21,11 @@
 /// |---|---|
 /// | libtorch's CPU allocator | forwarding_allocator, cpu_allocator, set_allocator, block_sizes, memory_from_malloc |
 /// | its CUDA caching allocator | cuda_trace, cuda_streams |
-/// | operators as operations | operator_scopes, operator_labels, forward_scopes, torch_thread |
-/// | the table of operators | track_pytorch_ops, operator_table, operator_memory, device_times |
-/// | categories | tensor_annotation, module_annotation, optimizer_annotation, output_annotation |
+/// | operators as operations | operator_scopes, observe_operators, operator_labels, forward_scopes, torch_thread |
+/// | the table of operators | track_pytorch_ops, operator_counter, operator_table, operator_memory, device_times |
+/// | what a program says of categories | tensor_annotation, module_annotation, optimizer_annotation |
+/// | categories | annotate_tensor, annotate_module, annotate_optimizer, output_annotation |
+/// | compiled once, or in each file | torch_control, implementation |
 /// | shared by two threads | shared_by_two_threads, shared_end |
 ///
 /// Autograd creates the node of an operator before it calls the kernel, and numbers the nodes of a thread consecutively. A block

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/cuda_properties.hpp>
+#include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <ATen/Parallel.h>

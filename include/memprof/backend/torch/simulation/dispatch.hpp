@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/simulation/cuda_reduction.hpp>
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
+#include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/likely_result.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
@@ -9,6 +10,7 @@
 #include <memprof/backend/torch/simulation/real_kernel.hpp>
 #include <memprof/backend/torch/simulation/refused_zeros.hpp>
 #include <memprof/backend/torch/simulation/shape_functions.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/taped_kernel.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/type_promotion.hpp>

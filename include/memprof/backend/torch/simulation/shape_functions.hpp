@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/simulation/meta_views.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 

@@ -35,10 +35,11 @@
 /// | which tensors hold values | values, nominal_values, likely_shares, unknown_reads |
 /// | real kernels on zeros | real_kernel, stand_ins, refused_zeros, kernel_tape, taped_kernel |
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
-/// | rules | torch_call, the interface for writing them; the folder rules, starting with rule_table |
+/// | rules | torch_call, the interface for writing them, torch_call_tensors; the folder rules, starting with rule_table |
 /// | guesses | estimated_call |
 /// | CUDA without a device | fake_cuda, cuda_memory, cuda_properties, cuda_reduction, cublas_workspace, fake_device |
 /// | threads | threads, simulating_thread |
+/// | compiled once, or in each file | simulation_control, implementation |
 
 namespace memprof::inline MEMPROF_ABI::detail {
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/config.hpp>
 #include <memprof/backend/torch/version.hpp>
 
 #include <ATen/WrapDimUtils.h>
@@ -65,35 +65,19 @@ class torch_call {
   }
   /// The same in a memory format, such as that of `at::Tensor::suggest_memory_format`.
   [[nodiscard]] static at::Tensor in_format(at::IntArrayRef sizes, const at::Tensor& like, c10::MemoryFormat format,
-                                            std::optional<at::ScalarType> dtype = std::nullopt) {
-    return detail::fake_strided(sizes, detail::strides_in(sizes, format), type_of(like, dtype), like.device());
-  }
+                                            std::optional<at::ScalarType> dtype = std::nullopt);
   /// A new tensor with the sizes and the order of dimensions of `like`, as `at::empty_like`.
-  [[nodiscard]] static at::Tensor empty_like(const at::Tensor& like, std::optional<at::ScalarType> dtype = std::nullopt) {
-    return detail::fake_strided(like.sizes(), detail::strides_like(like), type_of(like, dtype), like.device());
-  }
+  [[nodiscard]] static at::Tensor empty_like(const at::Tensor& like, std::optional<at::ScalarType> dtype = std::nullopt);
   /// `like` itself if it is contiguous, else a new tensor, as `at::Tensor::contiguous`.
   [[nodiscard]] static at::Tensor contiguous(const at::Tensor& like, c10::MemoryFormat format = c10::MemoryFormat::Contiguous) {
     return like.is_contiguous(format) ? like : in_format(like.sizes(), like, format);
   }
   /// A view with two dimensions exchanged, over the same storage.
-  [[nodiscard]] static at::Tensor transposed(const at::Tensor& from, std::int64_t first, std::int64_t second) {
-    std::vector<std::int64_t> sizes = from.sizes().vec();
-    std::vector<std::int64_t> strides = from.strides().vec();
-    std::swap(sizes[static_cast<std::size_t>(first)], sizes[static_cast<std::size_t>(second)]);
-    std::swap(strides[static_cast<std::size_t>(first)], strides[static_cast<std::size_t>(second)]);
-    return detail::tensor_over(from.storage(), from.dtype(), sizes, strides, from.storage_offset());
-  }
+  [[nodiscard]] static at::Tensor transposed(const at::Tensor& from, std::int64_t first, std::int64_t second);
   /// Whether CUDA kernels handle a tensor; within a Meta kernel, the device for which the tensor is made counts.
-  [[nodiscard]] static bool is_on_cuda(const at::Tensor& tensor) noexcept {
-    const auto& made_for = detail::this_simulating_thread.meta_device;
-    return tensor.is_cuda() || (tensor.is_meta() && made_for.has_value() && made_for->is_cuda());
-  }
+  [[nodiscard]] static bool is_on_cuda(const at::Tensor& tensor) noexcept;
   /// A view with other sizes over the storage of a contiguous tensor.
-  [[nodiscard]] static at::Tensor viewed(const at::Tensor& from, at::IntArrayRef sizes) {
-    return detail::tensor_over(from.storage(), from.dtype(), sizes, detail::strides_in(sizes, c10::MemoryFormat::Contiguous),
-                               from.storage_offset());
-  }
+  [[nodiscard]] static at::Tensor viewed(const at::Tensor& from, at::IntArrayRef sizes);
 
   /// Scratch memory of the kernel that lives as long as the returned object; as `empty`, but none if `is_needed` is false.
   [[nodiscard]] static at::Tensor scratch(at::IntArrayRef sizes, const at::Tensor& like,
@@ -181,3 +165,7 @@ struct known_rule {
 }  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#if !MEMPROF_TORCH_SEPARATE_COMPILATION
+#include <memprof/backend/torch/simulation/torch_call_tensors.hpp>
+#endif

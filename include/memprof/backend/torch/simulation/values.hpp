@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/fake_block.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/outside_tensors.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>

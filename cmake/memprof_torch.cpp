@@ -1,0 +1,2 @@
+// Captures of the library `memprof::torch_compiled`, which is built with the program that links it.
+#include <memprof/backend/torch/capture/implementation.hpp>

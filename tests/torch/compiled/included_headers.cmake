@@ -1,0 +1,22 @@
+# cmake -P included_headers.cmake -- COMMAND...: the command, a compiler with -M, must name no more headers in the folders below
+# backend/torch than those that declare what a user calls.
+set(command "")
+set(is_command FALSE)
+math(EXPR last "${CMAKE_ARGC} - 1")
+foreach(index RANGE ${last})
+  if(is_command)
+    list(APPEND command ${CMAKE_ARGV${index}})
+  elseif(CMAKE_ARGV${index} STREQUAL "--")
+    set(is_command TRUE)
+  endif()
+endforeach()
+execute_process(COMMAND ${command} OUTPUT_VARIABLE rule COMMAND_ERROR_IS_FATAL ANY)
+string(REGEX MATCHALL "memprof/backend/torch/[a-z_]+/[a-z_]+[.]hpp" found "${rule}")
+list(TRANSFORM found REPLACE "memprof/backend/torch/" "")
+list(REMOVE_DUPLICATES found)
+list(SORT found)
+set(expected capture/module_annotation.hpp capture/operator_scopes.hpp capture/optimizer_annotation.hpp capture/tensor_annotation.hpp
+  capture/track_pytorch_ops.hpp simulation/torch_call.hpp)
+if(NOT found STREQUAL expected)
+  message(FATAL_ERROR "included: ${found}\nexpected: ${expected}")
+endif()
