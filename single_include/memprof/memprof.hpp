@@ -19839,6 +19839,7 @@ inline void install_fault_handler() noexcept {}
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <csignal>
 #endif
 
 /// @file
@@ -19846,11 +19847,20 @@ inline void install_fault_handler() noexcept {}
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// The signals that the forking thread had blocked. Under the registry's lock.
+inline constinit sigset_t blocked_before_fork{};
+
 /// Holds the lock across `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
-/// ours run in between: whatever their thread records or drains, it does under the lock it already holds.
+/// ours run in between: whatever their thread records or drains, it does under the lock it already holds. Signals wait until the
+/// end of `fork`: a handler could record while the lock is taken, or before the child has left the capture to its parent.
 inline void before_fork() noexcept {
   registry& shared = abi_1::process_registry;
+  sigset_t all;
+  sigset_t blocked;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &blocked);
   shared.lock.lock();
+  blocked_before_fork = blocked;
   shared.forking_process = process_id();
   shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
   // So that every event goes through `make_room` until the handlers are done, and the child's events stay out of the parent's
@@ -19861,7 +19871,9 @@ inline void before_fork() noexcept {
 inline void after_fork_in_parent() noexcept {
   registry& shared = abi_1::process_registry;
   shared.forking.store(nullptr, std::memory_order_relaxed);
+  const sigset_t blocked = blocked_before_fork;
   shared.lock.unlock();
+  ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
 /// A child starts without a capture. The parent's ledger is left in place: freeing it would touch pages for nothing.
@@ -19896,6 +19908,7 @@ inline void after_fork_in_child() noexcept {
     ring->owner.reset();
     if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
   }
+  ::pthread_sigmask(SIG_SETMASK, &blocked_before_fork, nullptr);
 }
 
 /// Registers the fork handlers once per process. Under the lock.
@@ -30047,7 +30060,13 @@ auto with_message(message_type type, message_value message, Use use) {
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string_view>
+
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 /// @file
 /// NVTX's ranges as operations. Knows nothing of how NVTX calls.
@@ -30081,31 +30100,34 @@ class thread_ranges {
  public:
   /// Returns the number of ranges of that domain around the new one, as NVTX does; -1 if the system has no memory.
   int push(domain_handle domain, std::string_view name) noexcept {
-    if (!open_.push_back({domain, {}})) return -1;
+    const std::size_t outer = innermost_of(domain);
+    const int depth = outer == none ? 0 : open_[outer].depth + 1;
+    if (!open_.push_back({domain, depth, {}})) return -1;
     open_.back().range = ranged_operation::begin(name);
-    return depth_of(domain) - 1;
+    return depth;
   }
   /// Returns the number of ranges around the one that has ended; -1 if there was none.
   int pop(domain_handle domain) noexcept {
-    for (std::size_t index = open_.size(); index-- != 0;) {
-      if (open_[index].domain != domain) continue;
-      open_[index].range.end();
-      open_.erase(index);
-      return depth_of(domain);
-    }
-    return -1;
+    const std::size_t innermost = innermost_of(domain);
+    if (innermost == none) return -1;
+    const open_range ended = open_[innermost];
+    ended.range.end();
+    open_.erase(innermost);
+    return ended.depth;
   }
 
  private:
   struct open_range {
     domain_handle domain;
+    int depth;  ///< in its domain, from 0
     ranged_operation range;
   };
 
-  [[nodiscard]] int depth_of(domain_handle domain) const noexcept {
-    int depth = 0;
-    for (std::size_t index = 0; index != open_.size(); ++index) depth += open_[index].domain == domain ? 1 : 0;
-    return depth;
+  static constexpr std::size_t none = ~std::size_t{0};
+  [[nodiscard]] std::size_t innermost_of(domain_handle domain) const noexcept {
+    std::size_t index = open_.size();
+    while (index != 0 && open_[index - 1].domain != domain) --index;
+    return index - 1;
   }
 
   page_array<open_range> open_;
@@ -30118,13 +30140,28 @@ struct thread_ranges_slot {
 };
 inline constinit thread_local thread_ranges_slot this_thread_ranges{};
 
-struct thread_ranges_exit {
-  thread_ranges ranges;
+[[nodiscard]] inline bool is_main_thread() noexcept {
+#if defined(__linux__)
+  return ::syscall(SYS_gettid) == ::getpid();
+#else
+  return false;
+#endif
+}
 
-  thread_ranges_exit() { this_thread_ranges.ranges = &ranges; }
+/// Of the main thread, which ends the process, ranges go on: functions for `atexit` and static destructors still come.
+struct thread_ranges_exit {
+  thread_ranges_exit() {
+    const recording_suppressor hidden;
+    this_thread_ranges.ranges = new (std::nothrow) thread_ranges;
+  }
   thread_ranges_exit(const thread_ranges_exit&) = delete;
   thread_ranges_exit& operator=(const thread_ranges_exit&) = delete;
-  ~thread_ranges_exit() { this_thread_ranges = {nullptr, true}; }
+  ~thread_ranges_exit() {
+    if (is_main_thread()) return;
+    const recording_suppressor hidden;
+    delete this_thread_ranges.ranges;
+    this_thread_ranges = {nullptr, true};
+  }
 };
 
 /// Null if the thread is about to end.
@@ -31271,6 +31308,24 @@ inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/backend/torch/config.hpp>
+/// @file
+/// The macro that a user of libtorch may set, as those of <memprof/config.hpp>.
+
+/// `MEMPROF_TORCH_SEPARATE_COMPILATION`: 0 (default) is header-only. 1 compiles what records and simulates libtorch in a single
+/// file of the program, which includes <memprof/torch_implementation.hpp>. The value must be the same in all translation units of
+/// a program. CMake: link `memprof::torch_compiled`, which does both.
+#ifndef MEMPROF_TORCH_SEPARATE_COMPILATION
+#define MEMPROF_TORCH_SEPARATE_COMPILATION 0
+#endif
+
+// As MEMPROF_SEPARABLE, for <memprof/torch_implementation.hpp>.
+#if MEMPROF_TORCH_SEPARATE_COMPILATION
+#define MEMPROF_TORCH_SEPARABLE
+#else
+#define MEMPROF_TORCH_SEPARABLE inline
+#endif
 
 // ---- <memprof/backend/torch/rules/onednn_lstm.hpp>
 #include <algorithm>

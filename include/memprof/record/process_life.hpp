@@ -15,6 +15,7 @@
 #include <pthread.h>
 #include <sys/mman.h>
 #include <unistd.h>
+#include <csignal>
 #endif
 
 /// @file
@@ -22,11 +23,20 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+/// The signals that the forking thread had blocked. Under the registry's lock.
+inline constinit sigset_t blocked_before_fork{};
+
 /// Holds the lock across `fork`, so that the child never sees a half-done drain. Fork handlers that the program registered before
-/// ours run in between: whatever their thread records or drains, it does under the lock it already holds.
+/// ours run in between: whatever their thread records or drains, it does under the lock it already holds. Signals wait until the
+/// end of `fork`: a handler could record while the lock is taken, or before the child has left the capture to its parent.
 inline void before_fork() noexcept {
   registry& shared = abi_1::process_registry;
+  sigset_t all;
+  sigset_t blocked;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &blocked);
   shared.lock.lock();
+  blocked_before_fork = blocked;
   shared.forking_process = process_id();
   shared.forking.store(&abi_1::this_thread, std::memory_order_relaxed);
   // So that every event goes through `make_room` until the handlers are done, and the child's events stay out of the parent's
@@ -37,7 +47,9 @@ inline void before_fork() noexcept {
 inline void after_fork_in_parent() noexcept {
   registry& shared = abi_1::process_registry;
   shared.forking.store(nullptr, std::memory_order_relaxed);
+  const sigset_t blocked = blocked_before_fork;
   shared.lock.unlock();
+  ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
 /// A child starts without a capture. The parent's ledger is left in place: freeing it would touch pages for nothing.
@@ -72,6 +84,7 @@ inline void after_fork_in_child() noexcept {
     ring->owner.reset();
     if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
   }
+  ::pthread_sigmask(SIG_SETMASK, &blocked_before_fork, nullptr);
 }
 
 /// Registers the fork handlers once per process. Under the lock.

@@ -13,7 +13,13 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <new>
 #include <string_view>
+
+#include <unistd.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#endif
 
 /// @file
 /// NVTX's ranges as operations. Knows nothing of how NVTX calls.
@@ -47,31 +53,34 @@ class thread_ranges {
  public:
   /// Returns the number of ranges of that domain around the new one, as NVTX does; -1 if the system has no memory.
   int push(domain_handle domain, std::string_view name) noexcept {
-    if (!open_.push_back({domain, {}})) return -1;
+    const std::size_t outer = innermost_of(domain);
+    const int depth = outer == none ? 0 : open_[outer].depth + 1;
+    if (!open_.push_back({domain, depth, {}})) return -1;
     open_.back().range = ranged_operation::begin(name);
-    return depth_of(domain) - 1;
+    return depth;
   }
   /// Returns the number of ranges around the one that has ended; -1 if there was none.
   int pop(domain_handle domain) noexcept {
-    for (std::size_t index = open_.size(); index-- != 0;) {
-      if (open_[index].domain != domain) continue;
-      open_[index].range.end();
-      open_.erase(index);
-      return depth_of(domain);
-    }
-    return -1;
+    const std::size_t innermost = innermost_of(domain);
+    if (innermost == none) return -1;
+    const open_range ended = open_[innermost];
+    ended.range.end();
+    open_.erase(innermost);
+    return ended.depth;
   }
 
  private:
   struct open_range {
     domain_handle domain;
+    int depth;  ///< in its domain, from 0
     ranged_operation range;
   };
 
-  [[nodiscard]] int depth_of(domain_handle domain) const noexcept {
-    int depth = 0;
-    for (std::size_t index = 0; index != open_.size(); ++index) depth += open_[index].domain == domain ? 1 : 0;
-    return depth;
+  static constexpr std::size_t none = ~std::size_t{0};
+  [[nodiscard]] std::size_t innermost_of(domain_handle domain) const noexcept {
+    std::size_t index = open_.size();
+    while (index != 0 && open_[index - 1].domain != domain) --index;
+    return index - 1;
   }
 
   page_array<open_range> open_;
@@ -84,13 +93,28 @@ struct thread_ranges_slot {
 };
 inline constinit thread_local thread_ranges_slot this_thread_ranges{};
 
-struct thread_ranges_exit {
-  thread_ranges ranges;
+[[nodiscard]] inline bool is_main_thread() noexcept {
+#if defined(__linux__)
+  return ::syscall(SYS_gettid) == ::getpid();
+#else
+  return false;
+#endif
+}
 
-  thread_ranges_exit() { this_thread_ranges.ranges = &ranges; }
+/// Of the main thread, which ends the process, ranges go on: functions for `atexit` and static destructors still come.
+struct thread_ranges_exit {
+  thread_ranges_exit() {
+    const recording_suppressor hidden;
+    this_thread_ranges.ranges = new (std::nothrow) thread_ranges;
+  }
   thread_ranges_exit(const thread_ranges_exit&) = delete;
   thread_ranges_exit& operator=(const thread_ranges_exit&) = delete;
-  ~thread_ranges_exit() { this_thread_ranges = {nullptr, true}; }
+  ~thread_ranges_exit() {
+    if (is_main_thread()) return;
+    const recording_suppressor hidden;
+    delete this_thread_ranges.ranges;
+    this_thread_ranges = {nullptr, true};
+  }
 };
 
 /// Null if the thread is about to end.
