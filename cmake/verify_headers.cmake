@@ -2,7 +2,7 @@
 # with all others, where that they stand alone is seen elsewhere.
 file(GLOB_RECURSE public_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/include/memprof/*.hpp)
 set(torch_headers ${public_headers})
-list(FILTER torch_headers INCLUDE REGEX "/backend/torch[a-z_/]*\\.hpp$")
+list(FILTER torch_headers INCLUDE REGEX "/(backend/torch[a-z_/]*|torch_implementation)\\.hpp$")
 list(FILTER torch_headers EXCLUDE REGEX "/backend/torch_cuda\\.hpp$") # needs the CUDA toolkit's headers as well
 
 if(MEMPROF_TORCH)
@@ -21,7 +21,7 @@ if(MEMPROF_TORCH)
   return()
 endif()
 
-list(FILTER public_headers EXCLUDE REGEX "/(backend/torch[a-z_/]*|backend/cuda_memory_resource|backend/nvtx_counters|check_catch2|check_gtest)\\.hpp$") # tests compile those
+list(FILTER public_headers EXCLUDE REGEX "/(backend/torch[a-z_/]*|torch_implementation|backend/cuda_memory_resource|backend/nvtx_counters|check_catch2|check_gtest)\\.hpp$") # tests compile those
 if(TARGET memprof::toolkit AND NOT CMAKE_CXX_FLAGS MATCHES "-fno-exceptions") # the headers of its libraries throw
   file(GLOB_RECURSE toolkit_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/toolkit/*.hpp)
   if(NOT TARGET memprof::protozero)

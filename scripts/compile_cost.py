@@ -45,7 +45,7 @@ FLAGS = ["-std=c++20", f"-I{INCLUDE}", f"-I{ROOT / 'build/packages/usr/include'}
 
 def public_headers():
     names = sorted(str(path.relative_to(INCLUDE)) for path in INCLUDE.rglob("*.hpp"))
-    return [name for name in names if "/detail/" not in name and not name.startswith("memprof/backend/torch")]
+    return [name for name in names if "/detail/" not in name and not name.startswith(("memprof/backend/torch", "memprof/torch"))]
 
 
 def unit_of(header):

@@ -11,7 +11,7 @@ mkdir "$links/memprof"
 ln -s "$PWD/toolkit" "$links/memprof/toolkit"
 
 torch_includes=()
-without='^memprof/backend/\(torch\|cuda_memory_resource\|nvtx_counters\)'
+without='^memprof/\(backend/\(torch\|cuda_memory_resource\|nvtx_counters\)\|torch_implementation\)'
 if [[ -n ${Torch_DIR:-} ]]; then
   include=$(cd "$Torch_DIR/../../../include" && pwd)
   torch_includes=(-isystem "$include" -isystem "$include/torch/csrc/api/include")

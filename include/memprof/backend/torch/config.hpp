@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/config.hpp>
+#include <memprof/backend/torch/version.hpp>
 
 /// @file
 /// The macro that a user of libtorch may set, as those of <memprof/config.hpp>.
