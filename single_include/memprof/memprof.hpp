@@ -26232,12 +26232,9 @@ class divided_blocks {
     {
       const recording_suppressor hidden;
       if (before != 0) part = pieces_.emplace(address, whole).first;
-      try {
-        if (after != 0) pieces_.emplace(address + bytes, whole);
-      } catch (...) {
-        if (before != 0) pieces_.erase(part);
-        throw;
-      }
+      added_piece undone{pieces_, before != 0 ? part : pieces_.end()};
+      if (after != 0) pieces_.emplace(address + bytes, whole);
+      undone.stays();
     }
     record_end(*found);
     if (before != 0) {
@@ -26293,6 +26290,22 @@ class divided_blocks {
     bool is_part = false;
   };
   using places = std::map<std::uint64_t, piece>;
+
+  /// Taken back where what comes next fails.
+  class added_piece {
+   public:
+    added_piece(places& all, places::iterator added) noexcept : all_(all), added_(added) {}
+    added_piece(const added_piece&) = delete;
+    added_piece& operator=(const added_piece&) = delete;
+    ~added_piece() {
+      if (added_ != all_.end()) all_.erase(added_);
+    }
+    void stays() noexcept { added_ = all_.end(); }
+
+   private:
+    places& all_;
+    places::iterator added_;
+  };
 
   [[nodiscard]] places::iterator piece_at(std::uint64_t address) noexcept {
     const auto after = pieces_.upper_bound(address);
