@@ -9,6 +9,7 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/succeeds.hpp>
 #include <memprof/record/block_parts.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
@@ -164,20 +165,15 @@ class tracker {
   /// the rest of the block has the name `rest`, if not null. A part outside the blocks, or over another one, does not count.
   void part_begins(std::uint64_t address, std::uint64_t bytes, const annotation& description, const std::string* rest) noexcept {
     const lock_guard guard{lock_};
-    try {
+    const bool has_memory = succeeds([&] {
       if (!known_->divided.has(address)) divide_block_with(address, rest);
       (void)known_->divided.begin(address, bytes, description);
-    } catch (...) {  // no memory
-      event_sink{}.count_dropped_event();
-    }
+    });
+    if (!has_memory) event_sink{}.count_dropped_event();
   }
   void part_is_resized(std::uint64_t address, std::uint64_t bytes) noexcept {
     const lock_guard guard{lock_};
-    try {
-      known_->divided.resize(address, bytes);
-    } catch (...) {
-      event_sink{}.count_dropped_event();
-    }
+    if (!succeeds([&] { known_->divided.resize(address, bytes); })) event_sink{}.count_dropped_event();
   }
   void part_is_named(std::uint64_t address, const std::string* name) noexcept {
     const lock_guard guard{lock_};

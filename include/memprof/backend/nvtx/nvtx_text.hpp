@@ -3,6 +3,7 @@
 #include <memprof/backend/nvtx/nvtx_interface.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/futex_lock.hpp>
+#include <memprof/detail/succeeds.hpp>
 #include <memprof/record/recorder.hpp>
 
 #include <array>
@@ -55,11 +56,8 @@ class registered_strings {
   [[nodiscard]] const std::string* add(std::string_view text) noexcept {
     const recording_suppressor hidden;
     const lock_guard guard{lock_};
-    try {
-      return &*known_.emplace(text).first;
-    } catch (...) {
-      return nullptr;
-    }
+    const std::string* kept = nullptr;
+    return succeeds([&] { kept = &*known_.emplace(text).first; }) ? kept : nullptr;
   }
   [[nodiscard]] static std::string_view text_of(string_handle handle) noexcept {
     return *static_cast<const std::string*>(handle);
