@@ -29812,7 +29812,7 @@ static_assert(backend<cuda_no_dispatch>);
 
 /// @file
 /// What NVTX (nvtx3/nvtxDetail/nvtxTypes.h and nvtxExtTypes.h, NVTX 3.0 and later) lets a tool do: types and numbers of its own
-/// headers, which need not be there. `tests/nvtx` compares them.
+/// headers, which need not be there. `tests/cuda/nvtx.cpp` compares them.
 
 namespace memprof::inline MEMPROF_ABI::detail::nvtx {
 
@@ -30289,7 +30289,7 @@ inline string_handle register_wide(domain_handle, const wchar_t* text) noexcept 
   return text == nullptr ? nullptr : process_strings().add(narrow_text{text}.view());
 }
 
-/// Domains are told apart, and nothing else is known of them.
+/// A new domain. Its name is not used.
 inline domain_handle create_domain() noexcept {
   static constinit std::atomic<std::uintptr_t> last{0};
   return reinterpret_cast<domain_handle>(last.fetch_add(1, std::memory_order_relaxed) + 1);

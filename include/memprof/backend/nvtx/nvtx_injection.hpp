@@ -58,7 +58,7 @@ inline string_handle register_wide(domain_handle, const wchar_t* text) noexcept 
   return text == nullptr ? nullptr : process_strings().add(narrow_text{text}.view());
 }
 
-/// Domains are told apart, and nothing else is known of them.
+/// A new domain. Its name is not used.
 inline domain_handle create_domain() noexcept {
   static constinit std::atomic<std::uintptr_t> last{0};
   return reinterpret_cast<domain_handle>(last.fetch_add(1, std::memory_order_relaxed) + 1);

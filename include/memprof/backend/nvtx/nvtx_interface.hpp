@@ -7,7 +7,7 @@
 
 /// @file
 /// What NVTX (nvtx3/nvtxDetail/nvtxTypes.h and nvtxExtTypes.h, NVTX 3.0 and later) lets a tool do: types and numbers of its own
-/// headers, which need not be there. `tests/nvtx` compares them.
+/// headers, which need not be there. `tests/cuda/nvtx.cpp` compares them.
 
 namespace memprof::inline MEMPROF_ABI::detail::nvtx {
 
