@@ -3,6 +3,7 @@
 // that number, and with STAND_IN_CUPTI_SILENT no call is reported.
 #include "driver.hpp"
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -26,17 +27,17 @@ struct subscriber {
 subscriber only;
 
 /// What CUPTI allocates when it is subscribed to, it may free in a call of the program.
-void* kept = nullptr;
+std::atomic<void*> kept = nullptr;
 
 void pass_on(void* user, int domain, std::uint32_t id, const void* data) {
-  std::free(std::exchange(kept, nullptr));
+  std::free(kept.exchange(nullptr));
   const subscriber& to = *static_cast<subscriber*>(user);
   if (to.receive != nullptr && to.enabled.count({domain, id}) != 0) to.receive(to.user, domain, id, data);
 }
 
 int subscribe(void** handle, callback receive, void* user) {
   only = {receive, user, {}};
-  if (kept == nullptr) kept = std::malloc(12345);
+  std::free(kept.exchange(std::malloc(12345)));
   stand_in_listen(pass_on, &only);
   *handle = &only;
   return success;
