@@ -3,6 +3,7 @@
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
@@ -46,6 +47,24 @@ program_names names_in(const run_baseline& of) {
     }
   }
   return names;
+}
+
+/// The name of the file that a command line runs; of Python's, that of its script or module.
+std::string program_in(std::string_view command_line) {
+  const auto next_word = [&] {
+    const std::string_view word = command_line.substr(0, command_line.find(' '));
+    command_line.remove_prefix(std::min(command_line.size(), word.size() + 1));
+    return word;
+  };
+  const auto name_of = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
+  const std::string_view program = name_of(next_word());
+  if (!program.starts_with("python")) return std::string{program};
+  while (!command_line.empty()) {
+    const std::string_view word = next_word();
+    if (word == "-c") break;
+    if (!word.empty() && word.front() != '-') return std::string{name_of(word)};
+  }
+  return std::string{program};
 }
 
 std::size_t count_of_common(const std::set<std::string>& left, const std::set<std::string>& right) {
@@ -161,6 +180,7 @@ run_baseline baseline_of(const profile& source) {
   made.mode = source.mode;
   made.exact = source.exact;
   made.device = source.device;
+  made.program = detail::program_in(source.process.command_line);
   for (const space_profile& space : source.spaces) {
     baseline_space& row = made.spaces.emplace_back();
     row.space = space.name;
@@ -297,9 +317,18 @@ std::vector<baseline_difference> growth_since(const baseline_space& before, cons
 bool seem_different_programs(const run_baseline& left, const run_baseline& right) {
   const detail::program_names own = detail::names_in(left);
   const detail::program_names others = detail::names_in(right);
-  if (own.are_none() || others.are_none() || detail::count_of_common(own.segments, others.segments) != 0) return false;
+  if (own.are_none() || others.are_none())
+    return left.program != right.program && !left.program.empty() && !right.program.empty();
+  if (detail::count_of_common(own.segments, others.segments) != 0) return false;
   const std::size_t common = detail::count_of_common(own.operations, others.operations);
   return common == 0 || (common == 1 && own.operations.size() > 1 && others.operations.size() > 1);
+}
+
+std::string why_different(const run_baseline& left, const run_baseline& right) {
+  if (!detail::names_in(left).are_none() && !detail::names_in(right).are_none())
+    return "have no segment and hardly an operation in common";
+  return "are of '" + detail::on_one_line(left.program) + "' and '" + detail::on_one_line(right.program) +
+         "', and at least one has neither segments nor operations";
 }
 
 std::vector<baseline_difference> growth_since(const baseline_segment& before, const baseline_segment& after) {

@@ -68,6 +68,7 @@ struct run_baseline {
   bool exact = false;  ///< as in `profile`
   std::string device;  ///< as in `profile`
   vector<baseline_space> spaces;
+  std::string program{};  ///< the name of its file, or of the script that Python ran; empty: unknown
 
   /// The space with that name, or a null pointer.
   [[nodiscard]] const baseline_space* find_space(std::string_view name) const noexcept;
@@ -92,9 +93,11 @@ inline constexpr name_list field_names<baseline_space>{
 template <>
 inline constexpr name_list nullable_fields<baseline_space>{"segment", "operation"};
 template <>
-inline constexpr name_list field_names<run_baseline>{"mode", "exact", "device", "spaces"};
+inline constexpr name_list field_names<run_baseline>{"mode", "exact", "device", "spaces", "program"};
 template <>
-inline constexpr name_list nullable_fields<run_baseline>{"device"};
+inline constexpr name_list nullable_fields<run_baseline>{"device", "program"};
+template <>
+inline constexpr name_list later_fields<run_baseline>{"program"};
 
 /// Rows of a kind that a committed baseline has for a memory space. Equal layers are one row, so models of any depth fit.
 inline constexpr std::size_t most_baseline_rows = 64;
@@ -108,9 +111,12 @@ inline constexpr std::size_t most_baseline_owners = 16;
 /// What to commit: equal layers in one row, and of each kind at most `most_rows` rows, those with the most bytes.
 [[nodiscard]] run_baseline reduced(const run_baseline& all, std::size_t most_rows = most_baseline_rows);
 
-/// Whether two runs seem to be of different programs: each has names, no segment's name is in both, and neither is any operation,
-/// or only one though each has others. Layers count by their family.
+/// Whether two runs seem to be of different programs: no segment's name is in both, and neither is any operation, or only one though
+/// each has others; layers count by their family. If a run has no names, whether their programs' files have different names.
 [[nodiscard]] bool seem_different_programs(const run_baseline& left, const run_baseline& right);
+
+/// Why they do, as the end of a sentence about both: "have no segment and hardly an operation in common".
+[[nodiscard]] std::string why_different(const run_baseline& left, const run_baseline& right);
 
 /// What one operation held at the peaks of two runs.
 struct baseline_difference {

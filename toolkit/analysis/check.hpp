@@ -58,6 +58,7 @@ struct check_request {
   std::string baseline_file;
   check_tolerance tolerance;
   std::vector<check_subject> each{check_subject::space};  ///< what is compared with the baseline
+  bool any_program = false;                               ///< compare also what `seem_different_programs`
 };
 
 /// Who had a part in a number.
@@ -114,7 +115,7 @@ struct check_report {
 /// Checks a run. `leaks` is what `find_leaks` found in its trace, and names who grows; without it, growth is judged by the
 /// segments that the profile has in full. Linear in the profile. Throws `memprof::error` if there is nothing to check, if the run
 /// does not have what a limit names (the nearest is said), if growth cannot be judged, or if run and baseline have no memory
-/// space in common, seem to be of different programs, or name different devices and `space` is empty.
+/// space in common, seem to be of different programs without `any_program`, or name different devices and `space` is empty.
 [[nodiscard]] check_report check_run(const profile& source, const check_request& request, const leak_report* leaks = nullptr);
 
 }  // namespace memprof::inline MEMPROF_ABI

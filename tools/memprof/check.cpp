@@ -50,6 +50,7 @@ struct check_arguments {
   std::string baseline;
   std::string tolerance;
   std::vector<std::string> each;
+  bool any_program = false;
   std::string config;
   std::string written_baseline;
   std::string junit;
@@ -82,6 +83,7 @@ check_settings settings_of(const check_arguments& arguments) {
   options.baseline = arguments.baseline;
   options.tolerance = arguments.tolerance;
   options.each = arguments.each;
+  options.any_program = arguments.any_program;
   return arguments.config.empty() ? options : merged(read_check_settings(arguments.config), options);
 }
 
@@ -98,6 +100,7 @@ memprof::check_request request_of(const check_settings& settings) {
                            : name == "segment" ? memprof::check_subject::segment
                                                : memprof::check_subject::operation);
   }
+  request.any_program = settings.any_program;
   if (settings.baseline.empty() && (!settings.tolerance.empty() || !settings.each.empty()))
     memprof::detail::raise("--tolerance and --each need a baseline to compare with: --compare FILE");
   if (request.limits.empty() && !request.growth && settings.baseline.empty()) {
@@ -264,6 +267,7 @@ void add_conditions(CLI::App& command, check_arguments& arguments) {
       ->delimiter(',')
       ->allow_extra_args(false)
       ->check(one_of("kind", {"space", "segment", "operation"}));
+  command.add_flag("--any-program", arguments.any_program, "compare with a baseline even if it seems to be of another program");
   command.add_option("--space", arguments.space, "check only this memory space")->type_name("NAME");
   command.add_option("--config", arguments.config, "read all of these from a TOML file; options take precedence")
       ->type_name("FILE");

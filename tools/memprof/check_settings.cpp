@@ -84,10 +84,13 @@ class settings_reader {
         read_tolerance(value);
       } else if (name == "each") {
         read_each(value);
+      } else if (name == "any_program") {
+        if (!value.is_boolean()) fail(value, "expected true or false");
+        settings_.any_program = value.as_boolean()->get();
       } else if (name == "limit") {
         read_limits(value);
       } else {
-        unknown_key(key.source(), name, {"peak_at_most", "grow_at_most", "space", "compare", "tolerance", "each", "limit"});
+        unknown_key(key.source(), name, {"peak_at_most", "grow_at_most", "space", "compare", "tolerance", "each", "any_program", "limit"});
       }
     }
   }
@@ -183,6 +186,7 @@ check_settings merged(check_settings file, const check_settings& options) {
   if (!options.baseline.empty()) file.baseline = options.baseline;
   if (!options.tolerance.empty()) file.tolerance = options.tolerance;
   if (!options.each.empty()) file.each = options.each;
+  file.any_program |= options.any_program;
   for (const memprof::check_limit& limit : options.limits) {
     const auto is_same = [&](const memprof::check_limit& other) {
       return other.subject == limit.subject && other.name == limit.name;

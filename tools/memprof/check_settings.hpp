@@ -21,6 +21,7 @@ struct check_settings {
   std::string baseline;  ///< the file; empty: none
   std::string tolerance;
   std::vector<std::string> each;
+  bool any_program = false;
 };
 
 /// Parses "operation:model/h.0=1GiB". Throws `memprof::error` that shows the notation.

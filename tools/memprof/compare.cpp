@@ -52,6 +52,7 @@ struct compare_arguments {
   bool as_json = false;
   bool as_markdown = false;
   bool shows_all = false;
+  bool any_program = false;
 };
 
 constexpr file_kind comparison_kind{
@@ -105,10 +106,12 @@ constexpr std::string_view waterfall_advice = "; memprof waterfall puts recordin
 void require_comparable(const compared_file& first, const compared_file& other, const compare_arguments& arguments) {
   const memprof::profile& own = first.read.content.profile;
   const memprof::profile& others = other.read.content.profile;
-  if (seem_different_programs(memprof::baseline_of(own), memprof::baseline_of(others))) {
+  const memprof::run_baseline first_numbers = memprof::baseline_of(own);
+  const memprof::run_baseline other_numbers = memprof::baseline_of(others);
+  if (!arguments.any_program && seem_different_programs(first_numbers, other_numbers)) {
     memprof::detail::raise("the recordings seem to be of different programs: " + quoted_path(first) + " and " +
-                           quoted_path(other) + " have no segment and hardly an operation in common" +
-                           std::string{waterfall_advice});
+                           quoted_path(other) + " " + why_different(first_numbers, other_numbers) +
+                           "; --any-program compares them all the same");
   }
   if (own.device != others.device && !own.device.empty() && !others.device.empty() && arguments.space.empty()) {
     memprof::detail::raise("the recordings are of different devices: " + quoted_path(first) + " of '" +
@@ -214,6 +217,7 @@ void add_compare(CLI::App& program, int& status) {
       ->excludes(end);
   command.add_option("--space", arguments->space, "memory space (default: the one with the greatest peak before)")
       ->type_name("NAME");
+  command.add_flag("--any-program", arguments->any_program, "compare recordings even if they seem to be of different programs");
   command.add_flag("--all", arguments->shows_all, "also show what does not differ");
   CLI::Option* const markdown =
       command.add_flag("--markdown", arguments->as_markdown, "print the comparison as Markdown, for a pull request");

@@ -304,6 +304,40 @@ TEST_CASE("check: one common operation does not make two programs one, unless on
   CHECK_FALSE(seem_different({}, {"encoder"}));
 }
 
+TEST_CASE("check: without names, programs are told apart by their files, or by Python's scripts") {
+  const auto program = [](const char* command_line) {
+    memprof::profile of;
+    of.process.command_line = command_line;
+    of.spaces.emplace_back().name = "cpu";
+    return baseline_of(of);
+  };
+  const auto seem_different = [&](const char* left, const char* right) {
+    return seem_different_programs(program(left), program(right));
+  };
+  CHECK(seem_different("/usr/bin/xz -9 file", "sqlite3 file"));
+  CHECK_FALSE(seem_different("/usr/bin/xz -9 file", "/opt/xz"));
+  CHECK_FALSE(seem_different("", "/opt/xz"));
+  CHECK(seem_different("python3.11 -u train.py", "python3.11 evaluate.py"));
+  CHECK_FALSE(seem_different("python3.11 -u old/train.py --layers 3", "python3.13 train.py"));
+  CHECK_FALSE(seem_different("python3 -c train.py", "python3 -c evaluate.py"));  // text, not names
+  CHECK(seem_different("python3 -m train", "python3 -m evaluate"));
+}
+
+TEST_CASE("check: of which programs runs without names are is said, and can be overridden") {
+  memprof::profile of = training(500);
+  of.process.command_line = "./train";
+  run_baseline other;
+  other.spaces.emplace_back().space = "cpu";
+  other.program = "eval\nuate";
+  CHECK_THROWS_MATCHES(compared(of, other, "0"), memprof::error,
+                       MessageMatches(ContainsSubstring("are of 'train' and 'eval\\nuate'") &&
+                                      ContainsSubstring("--any-program compares them all the same")));
+  check_request request;
+  request.baseline = &other;
+  request.any_program = true;
+  CHECK_FALSE(check_run(of, request).has_passed());
+}
+
 TEST_CASE("check: growth of 3 % a change passes against the last run, and fails against the baseline that was committed") {
   const run_baseline committed = reduced(baseline_of(training(100'000)));
   run_baseline last = committed;

@@ -298,6 +298,31 @@ def check_refusals():
         shutil.rmtree(folder)
 
 
+def check_comparison():
+    """Recordings without operations and segments are of the programs that their files' names tell."""
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        (folder / "copy").mkdir()
+        shutil.copy(PROGRAM, folder / "copy" / pathlib.Path(PROGRAM).name)
+        shutil.copy(PROGRAM, folder / "renamed")
+        traces = []
+        for number, program in enumerate([PROGRAM, folder / "copy" / pathlib.Path(PROGRAM).name, folder / "renamed"]):
+            traces.append(folder / f"{number}.memtrace")
+            subprocess.run([TOOL, "run", "--trace", traces[-1], "--", program, "family"], check=True, capture_output=True)
+
+        def answer(*arguments):
+            ran = subprocess.run([TOOL, *arguments], capture_output=True, text=True, check=False)
+            return ran.returncode, ran.stderr
+
+        for ask in (["compare", traces[0]], ["check", traces[0], "--compare"]):
+            expect(f"{ask[0]} of a program in two folders", answer(*ask, traces[1]), (0, ""))
+            status, said = answer(*ask, traces[2])
+            expect(f"{ask[0]} of two programs", status, 2)
+            if f"are of '{pathlib.Path(PROGRAM).name}' and 'renamed'" not in said or said.count("\n") != 1:
+                sys.exit(f"{ask[0]} says {said}")
+            expect(f"{ask[0]} --any-program", answer(*ask, traces[2], "--any-program"), (0, ""))
+
+
 def check_outputs():
     """One that cannot be written is refused before the program begins, whose recording could not be had again."""
     with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
