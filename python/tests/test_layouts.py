@@ -61,21 +61,16 @@ def window_indices():
     return torch.nn.functional.max_pool2d(images(), 2, return_indices=True)[1]
 
 
-def of_backward(name):
-    """grad, self"""
-    return lambda: (getattr(aten, name).default, [images(), images()])
-
-
-def of_two(operator, second=images):
-    return lambda: (operator, [images(), second()])
+def of_two(operator):
+    return lambda: (operator, [images(), images()])
 
 
 CASES = {
     "aten::add.Tensor": of_two(aten.add.Tensor),
-    "aten::hardswish_backward": of_backward("hardswish_backward"),
-    "aten::mish_backward": of_backward("mish_backward"),
-    "aten::silu_backward": of_backward("silu_backward"),
-    "aten::gelu_backward": of_backward("gelu_backward"),
+    "aten::hardswish_backward": of_two(aten.hardswish_backward.default),
+    "aten::mish_backward": of_two(aten.mish_backward.default),
+    "aten::silu_backward": of_two(aten.silu_backward.default),
+    "aten::gelu_backward": of_two(aten.gelu_backward.default),
     "aten::log_sigmoid_backward": lambda: (aten.log_sigmoid_backward.default, [images(), images(), images()]),
     "aten::_softmax_backward_data": lambda: (aten._softmax_backward_data.default, [images(), images(), 1, torch.float32]),
     "aten::_log_softmax_backward_data": lambda: (aten._log_softmax_backward_data.default, [images(), images(), 1, torch.float32]),
