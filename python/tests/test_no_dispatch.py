@@ -127,8 +127,8 @@ def test_data_parallel_of_one_process(tmp_path: pathlib.Path) -> None:
 
     distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/rendezvous", rank=0, world_size=1)
     try:
-        # Threads of gloo free buffers of the real run, now and then so late that they raise its peak.
-        assert simulated(step)[0] == min(real(step)[0] for _ in range(5))
+        # Threads of gloo free buffers, real and simulated ones, now and then so late that they raise the peak.
+        assert min(simulated(step)[0] for _ in range(5)) == min(real(step)[0] for _ in range(5))
     finally:
         distributed.destroy_process_group()
 
