@@ -149,16 +149,16 @@ TEST_CASE("reserved causes: at an out-of-memory, the setting that serves the req
   run.deallocate(first);
   run.allocate(190 * mib);
   run.allocate(100 * mib);
-  CHECK(run.allocate(75 * mib) == nullptr);
+  CHECK(run.allocate(70 * mib) == nullptr);
   const std::optional<reserved_causes> found = run.causes();
   REQUIRE(found);
   REQUIRE(found->found.at_failure);
-  CHECK(found->found.at_failure->requested == 75 * mib);
+  CHECK(found->found.at_failure->requested == 70 * mib);
   // The 100 MiB lie behind the 80 of the first segment, and 20 MiB are left behind them.
   CHECK(found->found.at_failure->parts == fragmentation{.reserved = 390 * mib, .live = 320 * mib, .soft = 70 * mib});
   CHECK(found->as_it_was.serves_failure == false);
   REQUIRE(found->help() != nullptr);
-  CHECK(found->help()->setting == "expandable_segments:True");  // 320 + 75 MiB are 20 pages of 20 MiB
+  CHECK(found->help()->setting == "expandable_segments:True");  // which gives two pages of the first 50 MiB back
   CHECK(found->help()->serves_failure == true);
   CHECK(to_text(*found).find("and the request that failed is served") != std::string::npos);
 }
