@@ -160,7 +160,7 @@ TEST_CASE("reserved causes: at an out-of-memory, the setting that serves the req
   REQUIRE(found->help() != nullptr);
   CHECK(found->help()->setting == "expandable_segments:True");  // which gives two pages of the first 50 MiB back
   CHECK(found->help()->serves_failure == true);
-  CHECK(to_text(*found).find("and the request that failed is served") != std::string::npos);
+  CHECK(to_text(*found, {.columns = 300}).find("and the request that failed is served") != std::string::npos);
 }
 
 TEST_CASE("reserved causes: blocks elsewhere than in the allocator's memory, as in a simulated run, take the model") {
