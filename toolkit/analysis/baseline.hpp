@@ -111,8 +111,9 @@ inline constexpr std::size_t most_baseline_owners = 16;
 /// What to commit: equal layers in one row, and of each kind at most `most_rows` rows, those with the most bytes.
 [[nodiscard]] run_baseline reduced(const run_baseline& all, std::size_t most_rows = most_baseline_rows);
 
-/// Whether two runs seem to be of different programs: no segment's name is in both, and neither is any operation, or only one though
-/// each has others; layers count by their family. If a run has no names, whether their programs' files have different names.
+/// Whether two runs seem to be of different programs: no segment's name is in both, and neither is any operation, or only one
+/// though each has others; layers count by their family. If a run has no names, whether their programs' files have different
+/// names.
 [[nodiscard]] bool seem_different_programs(const run_baseline& left, const run_baseline& right);
 
 /// Why they do, as the end of a sentence about both: "have no segment and hardly an operation in common".

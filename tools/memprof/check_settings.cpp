@@ -90,7 +90,8 @@ class settings_reader {
       } else if (name == "limit") {
         read_limits(value);
       } else {
-        unknown_key(key.source(), name, {"peak_at_most", "grow_at_most", "space", "compare", "tolerance", "each", "any_program", "limit"});
+        unknown_key(key.source(), name,
+                    {"peak_at_most", "grow_at_most", "space", "compare", "tolerance", "each", "any_program", "limit"});
       }
     }
   }
