@@ -133,7 +133,7 @@ def check_made(into):
     source.write_text("\n".join(lines) + "\n# ips: 0\n")
     names = lambda *options: {operation["name"] for operation in into.profile(source, options=options)["operations"]}
     assert names() == {f"f{number} (app)" for number in range(6000)}
-    assert "std::vector::vector (app)" in names("--frames", "all") and "std::vector::vector (app)" not in names("--frames", "own")
+    assert "std::vector<int>::vector (app)" in names("--frames", "all") and "std::vector<int>::vector (app)" not in names("--frames", "own")
     few = into.profile(source, options=("--operations", "10"))
     assert len(few["operations"]) == 11 and few["operations"][-1]["path"] == "\\other", few["operations"][-1]
     assert few["anomalies"]["other_operations"] == 5990 and few["spaces"][0]["cumulative_peak"] == 48000, few["anomalies"]

@@ -119,7 +119,8 @@ TEST_CASE("heaptrack: blocks, times and stacks are those of the recording", "[fo
 
   const std::string main = "main (app.cpp:15)";
   CHECK(got.paths() == std::multiset<std::string>{main, main + "/work::inlined (app.cpp:10)",
-                                                  main + "/work::inlined (app.cpp:10)/work::keep (app.cpp:9)", "?? (libx.so.6)"});
+                                                  main + "/work::inlined (app.cpp:10)/work::keep<int> (app.cpp:9)",
+                                                  "?? (libx.so.6)"});
 
   const auto facts = memprof::rows_of<memprof::heaptrack_recording_fact>(got.profile.facts);
   REQUIRE(facts.size() == 1);
@@ -137,7 +138,7 @@ TEST_CASE("heaptrack: an operation has what its stack allocated, frees nothing a
   for (const memprof::operation_profile& operation : got.profile.operations) {
     for (const memprof::operation_usage& usage : operation.usage) {
       CHECK(usage.freed == 0);
-      if (operation.name == "work::keep (app.cpp:9)") kept = usage.self_allocated;
+      if (operation.name == "work::keep<int> (app.cpp:9)") kept = usage.self_allocated;
     }
   }
   CHECK(kept == 300);
@@ -200,8 +201,8 @@ TEST_CASE("heaptrack: a block belongs to the program's innermost function, not t
   const reading all = read(text, memprof::stack_frames::all);
   CHECK(all.profile.operations.size() == 7);  // heaptrack itself leaves `operator new` out
   CHECK(all.cpu().live_at_peak.by_operation.at(0).owner ==
-        "main (app:1)/std::for_each (app:2)/app::visit (app:3)/app::table::table (app:4)/std::vector::vector (app:5)/"
-        "std::allocator_traits::allocate (app:6)/__gnu_cxx::new_allocator::allocate (app:7)");
+        "main (app:1)/std::for_each (app:2)/app::visit (app:3)/app::table::table (app:4)/std::vector<int>::vector (app:5)/"
+        "std::allocator_traits<std::allocator<int>>::allocate (app:6)/__gnu_cxx::new_allocator<int>::allocate (app:7)");
 }
 
 TEST_CASE("heaptrack: a stack of library functions only belongs to the outermost", "[format]") {
