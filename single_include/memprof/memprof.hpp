@@ -2592,29 +2592,43 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
 namespace memprof::abi_1 {
 
 /// What `memprof run` hears of a program that has a capture of its own, for its trace. Called on the thread concerned. Its layout
-/// is frozen, as the registry's.
+/// is frozen, as the registry's. An `id`, the `scope_address` of the operation's number and thread, tells those that are open
+/// apart.
 struct run_listener {
-  /// An operation has begun; `scope` tells it from others that are open. `tag` is as in its event.
-  void (*operation_began)(const void* scope, const char* name, std::size_t length, std::uint16_t tag) noexcept;
-  void (*operation_ended)(const void* scope) noexcept;
+  /// An operation has begun; `tag` is as in its event.
+  void (*operation_began)(std::uint64_t id, const char* name, std::size_t length, std::uint16_t tag) noexcept;
+  /// This thread works for the operation `adopted`, of that name, from now on, until the end of `id`.
+  void (*operation_adopted)(std::uint64_t id, std::uint64_t adopted, const char* name, std::size_t length) noexcept;
+  /// Also where an adoption ends.
+  void (*operation_ended)(std::uint64_t id) noexcept;
   void (*segment_ended)(const char* name, std::size_t length) noexcept;
 };
 
-/// Null unless the program runs under `memprof run`, which finds it by its symbol and sets it before `main`.
+/// Null unless the program runs under `memprof run`: its library sets it when a capture begins (`find_run_listener`).
 [[gnu::visibility("default")]] inline constinit std::atomic<const run_listener*> process_run_listener{nullptr};
 
 }  // namespace memprof::abi_1
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[gnu::cold, gnu::noinline]] inline void tell_operation_began(const abi_1::run_listener& listener, const void* scope, label name,
+[[nodiscard]] inline std::uint64_t id_for_run(const open_operation& of) noexcept { return scope_address(of.number, of.thread); }
+
+/// The text of a name, which stays where it is.
+[[gnu::cold, gnu::noinline]] inline std::string_view text_for_run(label name) noexcept {
+  const control_guard control;
+  return abi_1::process_registry.labels->text(name);
+}
+
+[[gnu::cold, gnu::noinline]] inline void tell_operation_began(const abi_1::run_listener& listener, const open_operation& begun,
                                                               std::uint16_t tag) noexcept {
-  std::string_view text;
-  {
-    const control_guard control;
-    text = abi_1::process_registry.labels->text(name);  // which stays where it is
-  }
-  listener.operation_began(scope, text.data(), text.size(), tag);
+  const std::string_view name = text_for_run(begun.name);
+  listener.operation_began(id_for_run(begun), name.data(), name.size(), tag);
+}
+
+[[gnu::cold, gnu::noinline]] inline void tell_operation_adopted(const abi_1::run_listener& listener, const open_operation& begun,
+                                                                std::uint64_t adopted) noexcept {
+  const std::string_view name = text_for_run(begun.name);
+  listener.operation_adopted(id_for_run(begun), adopted, name.data(), name.size());
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -7681,13 +7695,20 @@ class [[nodiscard]] adopted_operation {
       capture_ = 0;
       return;
     }
-    detail::begin_operation(open_, self, handle.name, 0, detail::scope_address(handle.number, handle.thread));
+    const std::uint64_t adopted = detail::scope_address(handle.number, handle.thread);
+    detail::begin_operation(open_, self, handle.name, 0, adopted);
     self.innermost_name = handle.name;
+    // Acquire pairs with the release of the one who listens.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      detail::tell_operation_adopted(*listener, open_, adopted);
   }
   adopted_operation(const adopted_operation&) = delete;
   adopted_operation& operator=(const adopted_operation&) = delete;
   ~adopted_operation() {
     if (capture_ == 0) return;
+    // Acquire, as above.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      listener->operation_ended(detail::id_for_run(open_));
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 
@@ -7913,7 +7934,7 @@ class [[nodiscard]] operation_scope {
     self.innermost_name = name;
     // Acquire pairs with the release of the one who listens.
     if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
-      detail::tell_operation_began(*listener, this, name, tag);
+      detail::tell_operation_began(*listener, open_, tag);
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
@@ -7923,7 +7944,7 @@ class [[nodiscard]] operation_scope {
       return;
     // Acquire, as above.
     if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
-      listener->operation_ended(this);
+      listener->operation_ended(detail::id_for_run(open_));
     // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
@@ -18070,7 +18091,9 @@ class process_readings {
     keep(1, true);
     keep(2, row.resident_bytes > rows_[2].resident_bytes);
     keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
-    keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
+    const std::int64_t unrecorded = at.records_malloc ? bytes_beyond_malloc(row) : row.unrecorded_heap_bytes;
+    keep(4, unrecorded > most_unrecorded_);
+    most_unrecorded_ = std::max(most_unrecorded_, unrecorded);
     is_new_ = true;
     is_empty_ = false;
   }
@@ -18115,6 +18138,12 @@ class process_readings {
     std::int64_t recorded_bytes = 0;
   };
 
+  /// Where every block of `malloc` is recorded: the rest of the process's own memory. What `malloc` does not tell counts in it.
+  [[nodiscard]] static std::int64_t bytes_beyond_malloc(const process_memory& row) noexcept {
+    const std::int64_t heap = row.heap_bytes < 0 ? row.recorded_bytes : row.heap_bytes + std::max<std::int64_t>(0, row.free_heap_bytes);
+    return std::max<std::int64_t>(0, row.anonymous_bytes - heap - row.profiler_bytes);
+  }
+
   [[nodiscard]] static std::int64_t allocated_between(const capture_moment& before, const capture_moment& at) noexcept {
     return std::max<std::int64_t>(0, at.allocated_bytes - before.allocated_bytes);
   }
@@ -18145,6 +18174,7 @@ class process_readings {
   std::array<process_memory, moments> rows_;
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
+  std::int64_t most_unrecorded_ = -1;  ///< in any reading
   bool is_new_ = false;
   bool is_empty_ = true;
   noted notable_;
@@ -19562,6 +19592,35 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/find_run_listener.hpp>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#endif
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Asks the library that `memprof run` preloads, if it is there, to listen to this part of the process. Each capture asks when it
+/// begins, so nothing has to be exported by the part. Not under the registry's lock: the loader has one of its own.
+[[gnu::cold]] inline void find_run_listener() noexcept {
+#if defined(__linux__)
+  if (std::getenv("RUN_BY_MEMPROF_FOLDER") == nullptr) return;
+  const internal_guard hidden;  // the loader allocates where there is no such library
+  using listen = void(std::uint32_t layout, std::atomic<const abi_1::run_listener*>* place) noexcept;
+  void* const symbol = ::dlsym(RTLD_DEFAULT, "memprof_run_listen");
+  if (symbol == nullptr) return;
+  listen* ask = nullptr;
+  std::memcpy(&ask, &symbol, sizeof symbol);
+  ask(registry::current_layout_version, &abi_1::process_run_listener);
+#endif
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/growth_watch.hpp>
 #include <algorithm>
 #include <array>
@@ -20217,6 +20276,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
         "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
+  find_run_listener();
   const backend_guard serial{shared};
   {
     const internal_guard hidden;

@@ -13,6 +13,7 @@
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/event_order.hpp>
+#include <memprof/record/find_run_listener.hpp>
 #include <memprof/record/growth_watch.hpp>
 #include <memprof/record/last_capture.hpp>
 #include <memprof/record/memory_space.hpp>
@@ -167,6 +168,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
         "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
+  find_run_listener();
   const backend_guard serial{shared};
   {
     const internal_guard hidden;
