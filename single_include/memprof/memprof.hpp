@@ -17543,6 +17543,8 @@ struct process_memory {
   std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
   std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
 
+  std::int64_t container_limit_bytes = -1;  ///< what its control group may take, when the capture began; -1 also: no limit
+
   bool operator==(const process_memory&) const = default;
 
   static constexpr std::string_view table = "process_memory";
@@ -17562,6 +17564,7 @@ struct process_memory {
     visit("profiler_bytes", row.profiler_bytes);
     visit("records_operator_new", row.records_operator_new);
     visit("records_malloc", row.records_malloc);
+    visit("container_limit_bytes", row.container_limit_bytes);
   }
 };
 
@@ -18049,6 +18052,7 @@ class process_readings {
     row.heap_before_bytes = heap_before_;
     row.recorded_bytes = at.recorded_bytes;
     row.profiler_bytes = at.profiler_bytes;
+    row.container_limit_bytes = container_limit_;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     row.records_malloc = at.records_malloc ? 1 : 0;
     if (at.records_malloc) {
@@ -18086,6 +18090,9 @@ class process_readings {
     for (process_memory& row : rows_) row.heap_before_bytes = heap;
     is_new_ = true;
   }
+
+  /// What later rows say of the container; -1: it has no limit.
+  void set_container_limit(std::int64_t bytes) noexcept { container_limit_ = bytes; }
 
   [[nodiscard]] bool is_empty() const noexcept { return is_empty_; }
   /// Whether there was a reading since the last call.
@@ -18143,6 +18150,7 @@ class process_readings {
   static constexpr std::int64_t most_cached_by_thread = 7 * (32 + 1040) * 64 / 2;
 
   std::array<process_memory, moments> rows_;
+  std::int64_t container_limit_ = -1;
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
   bool is_new_ = false;
@@ -19562,6 +19570,146 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/container_limit.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/// @file
+/// What the control group of the process may take of the host's memory, as in a container: cgroup v1 and v2, from Linux'
+/// Documentation admin-guide/cgroup-v1/memory.rst and admin-guide/cgroup-v2.rst.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A place in the hierarchy of control groups: a folder, and where the hierarchy is mounted.
+struct control_group {
+  std::string folder;
+  std::string mount;
+  bool is_unified = false;  ///< v2
+};
+
+/// The content of a file of the system; empty if it cannot be read. At most a megabyte.
+[[nodiscard, gnu::cold]] inline std::string system_file(const std::string& path) {
+  std::string text;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  constexpr std::size_t most = std::size_t{1} << 20;
+  char part[4096];
+  for (ssize_t got = 0; text.size() < most && (got = ::read(file, part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  ::close(file);
+  return text;
+}
+
+/// Takes the text up to the separator, which goes with it.
+[[nodiscard, gnu::cold]] inline std::string_view take_field(std::string_view& rest, char separator) noexcept {
+  const std::size_t end = rest.find(separator);
+  const std::string_view field = rest.substr(0, end);
+  rest = end == rest.npos ? std::string_view{} : rest.substr(end + 1);
+  return field;
+}
+
+/// Whether a list separated by commas has "memory".
+[[nodiscard, gnu::cold]] inline bool has_memory(std::string_view list) noexcept {
+  while (!list.empty()) {
+    if (take_field(list, ',') == "memory") return true;
+  }
+  return false;
+}
+
+/// The process's path in the hierarchy, by /proc/self/cgroup; false if it is in none.
+[[nodiscard, gnu::cold]] inline bool find_path(std::string_view groups, bool is_unified, std::string_view& path) noexcept {
+  while (!groups.empty()) {
+    std::string_view line = take_field(groups, '\n');
+    const std::string_view number = take_field(line, ':');
+    const std::string_view controllers = take_field(line, ':');
+    if (is_unified ? number != "0" || !controllers.empty() : !has_memory(controllers)) continue;
+    path = line;
+    return true;
+  }
+  return false;
+}
+
+/// The group of the process, by a line of /proc/self/mountinfo; false if it mounts no hierarchy that limits memory. Where the
+/// path is not below the mount's root, as with a namespace of its own, the mount itself is the group.
+[[nodiscard, gnu::cold]] inline bool group_of_mount(std::string_view line, std::string_view groups, const std::string& root,
+                                                    control_group& found) {
+  std::string_view rest = line;
+  for (int field = 0; field < 3; ++field) (void)take_field(rest, ' ');
+  const std::string_view mounted = take_field(rest, ' ');
+  const std::string_view point = take_field(rest, ' ');
+  const std::size_t end_of_options = line.find(" - ");
+  if (end_of_options == line.npos) return false;
+  rest = line.substr(end_of_options + 3);
+  const std::string_view type = take_field(rest, ' ');
+  (void)take_field(rest, ' ');
+  found.is_unified = type == "cgroup2";
+  if (!found.is_unified && (type != "cgroup" || !has_memory(rest))) return false;
+  std::string_view path;
+  if (!find_path(groups, found.is_unified, path)) return false;
+  const std::string_view prefix = mounted == "/" ? std::string_view{} : mounted;
+  const bool is_below = path.substr(0, prefix.size()) == prefix && path.size() > prefix.size() && path[prefix.size()] == '/';
+  found.mount = root + std::string{point};
+  found.folder = found.mount;
+  if (is_below && path.substr(prefix.size()) != "/") found.folder += path.substr(prefix.size());
+  return true;
+}
+
+/// A limit in a file; -1: none. What v1 says without one is the greatest multiple of a page.
+[[nodiscard, gnu::cold]] inline std::int64_t limit_in(const std::string& path) {
+  constexpr std::int64_t least_unlimited = std::int64_t{1} << 60;
+  std::int64_t limit = -1;
+  for (const char digit : system_file(path)) {
+    if (digit < '0' || digit > '9') break;
+    if (limit >= least_unlimited / 10) return -1;
+    limit = (limit < 0 ? 0 : limit * 10) + (digit - '0');
+  }
+  return limit;
+}
+
+/// The least limit of the group and of those it lies in; -1: none.
+[[nodiscard, gnu::cold]] inline std::int64_t least_limit(control_group group) {
+  std::int64_t least = -1;
+  const auto take = [&](const char* file) {
+    const std::int64_t limit = limit_in(group.folder + file);
+    if (limit >= 0 && (least < 0 || limit < least)) least = limit;
+  };
+  while (true) {
+    if (group.is_unified) {
+      take("/memory.max");
+      take("/memory.high");
+    } else {
+      take("/memory.limit_in_bytes");
+    }
+    if (group.folder.size() <= group.mount.size()) return least;
+    group.folder.resize(group.folder.rfind('/'));
+  }
+}
+
+/// What the process may take of the host's memory together with the others in its control group, in bytes: the least of the
+/// limits from its group up, of v1 and v2. -1: there is none, or it is unknown. `root` is where / is, for tests. Reads some
+/// files, once in a capture; allocates.
+[[nodiscard, gnu::cold]] inline std::int64_t container_limit(const std::string& root = {}) noexcept {
+  std::int64_t least = -1;
+  (void)succeeds([&] {
+    const std::string groups = system_file(root + "/proc/self/cgroup");
+    const std::string mounts = system_file(root + "/proc/self/mountinfo");
+    for (std::string_view rest = mounts; !rest.empty();) {
+      control_group group;
+      if (!group_of_mount(take_field(rest, '\n'), groups, root, group)) continue;
+      const std::int64_t limit = least_limit(group);
+      if (limit >= 0 && (least < 0 || limit < least)) least = limit;
+    }
+  });
+  return least;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/growth_watch.hpp>
 #include <algorithm>
 #include <array>
@@ -20235,9 +20383,11 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   const process_reading first_reading = read_process(reading_by::allocating_call);
   prepare_stacks(shared, options.stacks);
   process_info described;
+  std::int64_t limit = -1;
   {
     const internal_guard hidden;
     described = describe_process();
+    limit = container_limit();
   }
   std::uint32_t number = 0;
   {
@@ -20259,6 +20409,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
     begin_trace(shared, *state, options, mode, process);
     put_incomplete_file(*state);
+    state->process.set_container_limit(limit);
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
     begin_stacks(shared, *state, options.stacks);
@@ -21541,7 +21692,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
     return;
   }
   const bool is_unexplained = has_unexplained_memory(of);
-  line.add_bytes(resident, emphasis::strong).add(" resident: ");
+  line.add_bytes(resident, emphasis::strong).add(" resident");
+  if (const std::int64_t limit = of.reading.container_limit_bytes; limit >= 0)
+    line.add(" of ").add_bytes(limit).add(" that the container may take");
+  line.add(": ");
   add_resident_part(line, of, of.recorded, of.reading.recorded_bytes).add(" recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
