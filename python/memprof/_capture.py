@@ -152,6 +152,7 @@ class NoDispatch(Capture):
 
     _simulates = True
     _simulation: Simulation | None = None
+    _at_exit: Callable[[], None] | None = None
 
     def __init__(self, *, device: str | os.PathLike[str] = "", raise_out_of_memory: bool = False, **options: Any) -> None:
         if raise_out_of_memory and not _core._cuda_capacity(os.fspath(device)):
@@ -164,6 +165,7 @@ class NoDispatch(Capture):
             from .torch._simulation import Simulation
 
             self._simulation = Simulation()
+            self._end_before_exit()
         begun: _core._Capture | None = None
         try:
             begun = _core._Capture(no_dispatch=True, **options)
@@ -176,7 +178,26 @@ class NoDispatch(Capture):
             raise
         return begun
 
+    def _end_before_exit(self) -> None:
+        """Once modules are being taken down, torch cannot be given back what the simulation has taken."""
+        import atexit
+        import weakref
+
+        this = weakref.ref(self)
+
+        def end() -> None:
+            capture = this()
+            if capture is not None:
+                capture.end()
+
+        self._at_exit = atexit.register(end)
+
     def _undo(self) -> None:
+        if self._at_exit is not None:
+            import atexit
+
+            atexit.unregister(self._at_exit)
+            self._at_exit = None
         if self._simulation is not None:
             self._simulation.undo()
             self._simulation = None
