@@ -206,7 +206,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
     capture_state* const state = made.release();
     shared.capture = state;
-    shared.capture_version = version_number;
+    shared.capture_version = part_version;
     shared.places = state->file.places();
     shared.ring_capacity = options.ring_capacity;
     shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
