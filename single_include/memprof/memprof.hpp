@@ -24706,11 +24706,13 @@ class stack_text_reader {
 };
 
 /// The text of a module's name: `path\x1fbuild-id\x1faddress`, both in hexadecimal. The address is what was added to the file's
-/// own addresses when it was loaded.
+/// own addresses when it was loaded. Where another program has named the calls, the text goes on with
+/// `\x1ffunction\x1ffile\x1fline` of each, innermost first, the lines in decimal: it then stands for one return address.
 struct module_text {
   std::string_view path;
   std::string_view build_id;  ///< empty: it has none
   std::string_view loaded_at;
+  std::string_view calls = {};  ///< what follows: `function\x1ffile\x1fline` of each call; empty: to be looked up
 
   [[nodiscard]] static module_text of(std::string_view text) noexcept {
     module_text parts;
@@ -24719,6 +24721,7 @@ struct module_text {
       *part = text.substr(0, end);
       text = end == text.npos ? std::string_view{} : text.substr(end + 1);
     }
+    parts.calls = text;
     return parts;
   }
 };
@@ -25142,11 +25145,21 @@ inline const bool has_stack_recorder = [] {
   return process_stacks.store->add(shared, process_stacks, stack, modules);
 }
 
-/// The name of the stack of the hook that calls this, and of what called it; 0 if it cannot be had.
+/// How many of a walk's innermost frames are the hook's, which returns to that address; 1, the walking function, if it is not
+/// among the first.
+[[nodiscard]] inline int hook_frames(void* const* frames, int found, const void* returns_to) noexcept {
+  constexpr int most = 8;
+  for (int index = 1; index < found && index <= most; ++index) {
+    if (frames[index] == returns_to) return index;
+  }
+  return 1;
+}
+
+/// The name of the stack of what called the hook, which returns to `returns_to`; 0 if it cannot be had.
 ///
 /// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
 /// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`.
-[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared) noexcept {
+[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared, const void* returns_to) noexcept {
   const errno_guard kept;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_thread& self = this_stack_thread;
@@ -25160,8 +25173,9 @@ inline const bool has_stack_recorder = [] {
     const int found = process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames) + 1);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     self.walking_at = 0;
-    if (found > 1) {  // the first is this function
-      const walked_stack stack{frames + 1, static_cast<std::size_t>(found) - 1};
+    if (found > 1) {
+      const int own = hook_frames(frames, found, returns_to);
+      const walked_stack stack{frames + own, static_cast<std::size_t>(found - own)};
       name = process_stacks.store->find(stack.hash());
       if (name == 0) name = name_new_stack(shared, stack);
     }
@@ -25253,26 +25267,32 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
-/// Records an allocation in a capture with stacks. The only way to there, so that a stack begins with the same frames each time.
-[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address,
-                                                std::size_t bytes) noexcept {
+/// Records an allocation in a capture with stacks. The only way to there. The stack begins where the hook returns to.
+[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address, std::size_t bytes,
+                                                const void* returns_to) noexcept {
   if (self.doing().load(std::memory_order_relaxed) != activity::idle)
     return record_heap_inside(event_kind::allocate, address, bytes);
   const std::uint32_t recorded = shared.heap_stacks.load(std::memory_order_relaxed);
-  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared) : 0;
+  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared, returns_to) : 0;
   record_words<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
                           packed_tail({0, 0, 0, stack, event_kind::allocate, cpu_space, 0}));
 }
 
-/// Records what the heap does, unless this thread is inside the profiler or a tracked resource.
-[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
+/// Where the function returns to whose body this becomes: a hook is inlined into the function that the program calls, so that
+/// stacks know where the program's own calls begin even if the hook's functions have no names.
+[[nodiscard, gnu::always_inline]] inline const void* hook_returns_to() noexcept { return __builtin_return_address(0); }
+
+/// Records what the heap does, unless this thread is inside the profiler or a tracked resource. Stacks begin at `returns_to`;
+/// null: at `hook_returns_to`, which is read only where it is needed.
+[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes,
+                                                     const void* returns_to = nullptr) noexcept {
   registry& shared = abi_1::process_registry;
   // Relaxed: as in `record_event`.
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   thread_slot& self = abi_1::this_thread;
   if (kind == event_kind::allocate && shared.heap_stacks.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return record_with_stack(shared, self, address, bytes);
+    return record_with_stack(shared, self, address, bytes, returns_to == nullptr ? hook_returns_to() : returns_to);
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
     return record_heap_inside(kind, address, bytes);
   if (is_own_block_freed(shared, kind, address)) [[unlikely]]
@@ -25326,12 +25346,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// `Heap` has static functions `allocate`, `allocate_zeroed`, `allocate_aligned`, `reallocate`, `release` and `usable_bytes`,
-/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`.
+/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`. What allocates is inlined into
+/// the function with the C name: `hook_returns_to`.
 template <class Heap>
 struct malloc_family {
-  [[nodiscard]] static void* allocate(std::size_t bytes) noexcept { return recorded(Heap::allocate(bytes), bytes); }
+  [[nodiscard, gnu::always_inline]] static void* allocate(std::size_t bytes) noexcept {
+    return recorded(Heap::allocate(bytes), bytes);
+  }
 
-  [[nodiscard]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
     return recorded(Heap::allocate_zeroed(count, each), count * each);  // null if the product overflows
   }
 
@@ -25343,27 +25366,27 @@ struct malloc_family {
 
   /// Recorded as a free before the call and an allocation after it, so that no other thread gets the address in between. If the
   /// heap refuses, the block is as it was.
-  [[nodiscard]] static void* reallocate(void* address, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* reallocate(void* address, std::size_t bytes) noexcept {
     if (address == nullptr) return allocate(bytes);
     if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
     record_heap_event(event_kind::deallocate, address, 0);
     void* const moved = Heap::reallocate(address, bytes);
     if (moved == nullptr && bytes != 0) [[unlikely]]
-      undo_free(address);
+      undo_free(address, hook_returns_to());
     return recorded(moved, bytes);
   }
 
-  [[nodiscard]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
     if (each != 0 && count > std::numeric_limits<std::size_t>::max() / each) return refuse();
     return reallocate(address, count * each);
   }
 
-  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
     return recorded(Heap::allocate_aligned(alignment, bytes), bytes);
   }
 
   /// `posix_memalign`, which leaves `errno` alone.
-  [[nodiscard]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
     if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
     const errno_guard kept;
     void* const address = allocate_aligned(alignment, bytes);
@@ -25372,10 +25395,12 @@ struct malloc_family {
     return 0;
   }
 
-  [[nodiscard]] static void* allocate_on_page(std::size_t bytes) noexcept { return allocate_aligned(page(), bytes); }
+  [[nodiscard, gnu::always_inline]] static void* allocate_on_page(std::size_t bytes) noexcept {
+    return allocate_aligned(page(), bytes);
+  }
 
   /// `pvalloc`: whole pages, which is what the program asked for.
-  [[nodiscard]] static void* allocate_pages(std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_pages(std::size_t bytes) noexcept {
     if (bytes > most_bytes) return refuse();
     return allocate_on_page((bytes + page() - 1) / page() * page());
   }
@@ -25387,9 +25412,9 @@ struct malloc_family {
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
   /// Undoes the free of a block that the heap could not change.
-  [[gnu::cold, gnu::noinline]] static void undo_free(void* address) noexcept {
+  [[gnu::cold, gnu::noinline]] static void undo_free(void* address, const void* returns_to) noexcept {
     if (withdraw_free(address)) return;
-    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address), returns_to);
     // Another thread has drained this one's ring meanwhile, and nobody knows any more how much of the block was asked for.
     registry& shared = abi_1::process_registry;
     const bool is_recorded = shared.active_capture.load(std::memory_order_relaxed) != 0 &&
@@ -25580,8 +25605,10 @@ template <class Heap>
   }
 }
 
+// What allocates is inlined into the operators: `hook_returns_to`.
+
 template <class Heap>
-[[nodiscard]] void* new_tracked(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::always_inline]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
   // The usual case first: no loop, and no variable whose address is taken.
   void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? Heap::allocate(bytes) : nullptr;
   if (address == nullptr) [[unlikely]]
@@ -25598,7 +25625,7 @@ template <class Heap>
 }
 
 template <class Heap>
-[[nodiscard]] void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* address = nullptr;
 #if defined(__cpp_exceptions)
   try {
@@ -25631,14 +25658,14 @@ inline void note_alignment(std::size_t alignment, bool is_freed) noexcept {
 }
 
 template <class Heap>
-[[nodiscard]] void* new_aligned(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::always_inline]] inline void* new_aligned(std::size_t bytes, std::size_t alignment) {
   void* const address = new_tracked<Heap>(bytes, alignment);
   note_alignment(alignment, false);
   return address;
 }
 
 template <class Heap>
-[[nodiscard]] void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* const address = new_tracked_or_null<Heap>(bytes, alignment);
   if (address != nullptr) note_alignment(alignment, false);
   return address;
