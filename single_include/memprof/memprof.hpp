@@ -37,6 +37,8 @@
 #define MEMPROF_SINGLE_HEADER_1
 
 // ---- <memprof/version.hpp>
+#include <cstddef>  // says which std::string libstdc++ has
+
 // The one place the version is written: CMake and the packages parse these three lines.
 #define MEMPROF_VERSION_MAJOR 0
 #define MEMPROF_VERSION_MINOR 1
@@ -46,16 +48,26 @@
 #define MEMPROF_DETAIL_VERSION_STRING(major, minor, patch) \
   MEMPROF_DETAIL_QUOTE(major) "." MEMPROF_DETAIL_QUOTE(minor) "." MEMPROF_DETAIL_QUOTE(patch)
 
-#define MEMPROF_DETAIL_PASTE(major, minor, patch, suffix) v##major##_##minor##_##patch##suffix
-#define MEMPROF_DETAIL_ABI(major, minor, patch, suffix) MEMPROF_DETAIL_PASTE(major, minor, patch, suffix)
+#define MEMPROF_DETAIL_PASTE(major, minor, patch, exceptions, string) v##major##_##minor##_##patch##exceptions##string
+#define MEMPROF_DETAIL_ABI(major, minor, patch, exceptions, string) MEMPROF_DETAIL_PASTE(major, minor, patch, exceptions, string)
+
+#if defined(__cpp_exceptions)
+#define MEMPROF_DETAIL_EXCEPTIONS
+#else
+#define MEMPROF_DETAIL_EXCEPTIONS _noexcept
+#endif
+#if defined(__GLIBCXX__) && !_GLIBCXX_USE_CXX11_ABI
+#define MEMPROF_DETAIL_STRING _former_string
+#else
+#define MEMPROF_DETAIL_STRING
+#endif
 
 /// The inline namespace of all code: two versions of the library in one program, or translation units with and without
-/// exceptions, share no function. They only share the registry (record/registry.hpp).
-#if defined(__cpp_exceptions)
-#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, )
-#else
-#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, _noexcept)
-#endif
+/// exceptions, or with the two kinds of libstdc++'s `std::string`, share no function. They only share the registry
+/// (record/registry.hpp).
+#define MEMPROF_ABI                                                                                                  \
+  MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, MEMPROF_DETAIL_EXCEPTIONS, \
+                     MEMPROF_DETAIL_STRING)
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -66,6 +78,19 @@ inline constexpr unsigned version_number =
 /// The library's version, "major.minor.patch".
 inline constexpr const char* version_string =
     MEMPROF_DETAIL_VERSION_STRING(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH);
+
+namespace detail {
+
+inline constexpr unsigned former_string_bit = 1U << 31;
+
+/// What parts of a process have in common that know each other's types.
+#if defined(__GLIBCXX__) && !_GLIBCXX_USE_CXX11_ABI
+inline constexpr unsigned part_version = version_number | former_string_bit;
+#else
+inline constexpr unsigned part_version = version_number;
+#endif
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -1388,8 +1413,6 @@ namespace detail {
 
 namespace memprof::inline MEMPROF_ABI {
 
-struct fact_table;
-
 namespace detail {
 class profiler_blocks;
 class phantom_addresses;
@@ -1405,7 +1428,7 @@ namespace memprof::abi_1 {
 ///
 /// Its layout is frozen: changing any type in it, or how rings and the order word are used, requires a new `abi_N` namespace and
 /// a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions with the
-/// same layout record into the same capture. Only the version that began a capture knows its type (`capture_version`).
+/// same layout record into the same capture. Only parts like the one that began a capture know its type (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
   static constexpr std::uint32_t max_spaces = any_space;
@@ -1423,6 +1446,9 @@ struct registry {
   std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
   std::atomic<std::uint32_t> uses{0};            ///< of the active capture: whether it records uses of blocks; likewise
   std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
+  /// Gives the active capture a table of facts, as `encode_facts` makes it: the types of a table differ between versions and with
+  /// the `std::string` that a part was compiled with. Called under the lock; null while there is no capture.
+  void (*add_fact_records)(registry&, std::string_view) = nullptr;
 
   alignas(64) detail::futex_lock lock;
   std::atomic<detail::event_ring*> rings{nullptr};
@@ -1457,14 +1483,14 @@ struct registry {
   /// Gives the active capture an event without a thread, ordered after everything drained so far. Called under the lock; null
   /// while there is no capture.
   void (*put_event)(registry&, const event&) noexcept = nullptr;
-  /// Tell the active capture about a new name, a new memory space, and facts. Called under the lock; null while there is no
-  /// capture.
+  /// Tell the active capture about a new name and a new memory space. Called under the lock; null while there is no capture.
   void (*define_name)(registry&, label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
-  void (*add_facts)(registry&, const fact_table&) = nullptr;
+  /// Always null: here earlier builds look for a function that takes a table itself.
+  void (*former_add_facts)() = nullptr;
   detail::futex_lock backend_lock;            ///< serialises calls to a capture's backends; taken before `lock`, never inside it
-  void* capture = nullptr;                    ///< the active or last capture; only the version that began it knows its type
-  std::uint32_t capture_version = 0;          ///< that version, as `version_number`
+  void* capture = nullptr;                    ///< the active or last capture; only parts like the one that began it know its type
+  std::uint32_t capture_version = 0;          ///< that part's `part_version`
   detail::event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   detail::ring_places* places =
@@ -1486,7 +1512,9 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
-static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128, "its layout is frozen");
+static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128 &&
+                  offsetof(registry, add_fact_records) < 128,
+              "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under
 /// `-fvisibility=hidden` and the dynamic linker binds all parts to the first definition it finds.
@@ -2592,29 +2620,43 @@ inline void leave_innermost(thread_slot& self, const open_operation& ended) noex
 namespace memprof::abi_1 {
 
 /// What `memprof run` hears of a program that has a capture of its own, for its trace. Called on the thread concerned. Its layout
-/// is frozen, as the registry's.
+/// is frozen, as the registry's. An `id`, the `scope_address` of the operation's number and thread, tells those that are open
+/// apart.
 struct run_listener {
-  /// An operation has begun; `scope` tells it from others that are open. `tag` is as in its event.
-  void (*operation_began)(const void* scope, const char* name, std::size_t length, std::uint16_t tag) noexcept;
-  void (*operation_ended)(const void* scope) noexcept;
+  /// An operation has begun; `tag` is as in its event.
+  void (*operation_began)(std::uint64_t id, const char* name, std::size_t length, std::uint16_t tag) noexcept;
+  /// This thread works for the operation `adopted`, of that name, from now on, until the end of `id`.
+  void (*operation_adopted)(std::uint64_t id, std::uint64_t adopted, const char* name, std::size_t length) noexcept;
+  /// Also where an adoption ends.
+  void (*operation_ended)(std::uint64_t id) noexcept;
   void (*segment_ended)(const char* name, std::size_t length) noexcept;
 };
 
-/// Null unless the program runs under `memprof run`, which finds it by its symbol and sets it before `main`.
+/// Null unless the program runs under `memprof run`: its library sets it when a capture begins (`find_run_listener`).
 [[gnu::visibility("default")]] inline constinit std::atomic<const run_listener*> process_run_listener{nullptr};
 
 }  // namespace memprof::abi_1
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-[[gnu::cold, gnu::noinline]] inline void tell_operation_began(const abi_1::run_listener& listener, const void* scope, label name,
+[[nodiscard]] inline std::uint64_t id_for_run(const open_operation& of) noexcept { return scope_address(of.number, of.thread); }
+
+/// The text of a name, which stays where it is.
+[[gnu::cold, gnu::noinline]] inline std::string_view text_for_run(label name) noexcept {
+  const control_guard control;
+  return abi_1::process_registry.labels->text(name);
+}
+
+[[gnu::cold, gnu::noinline]] inline void tell_operation_began(const abi_1::run_listener& listener, const open_operation& begun,
                                                               std::uint16_t tag) noexcept {
-  std::string_view text;
-  {
-    const control_guard control;
-    text = abi_1::process_registry.labels->text(name);  // which stays where it is
-  }
-  listener.operation_began(scope, text.data(), text.size(), tag);
+  const std::string_view name = text_for_run(begun.name);
+  listener.operation_began(id_for_run(begun), name.data(), name.size(), tag);
+}
+
+[[gnu::cold, gnu::noinline]] inline void tell_operation_adopted(const abi_1::run_listener& listener, const open_operation& begun,
+                                                                std::uint64_t adopted) noexcept {
+  const std::string_view name = text_for_run(begun.name);
+  listener.operation_adopted(id_for_run(begun), adopted, name.data(), name.size());
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -3281,6 +3323,282 @@ concept event_writer = requires(T writer, space_id space, block_address address,
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/trace/varint.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Size of the longest varint of a 64-bit value.
+inline constexpr int max_varint_bytes = 10;
+
+/// Values below this are written without a branch on their length.
+inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
+
+/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
+inline constexpr auto continuation_bits = [] {
+  std::array<std::uint32_t, 28> bits{};
+  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
+  return bits;
+}();
+
+/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
+/// it. May write up to `max_varint_bytes`, whatever the value.
+[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
+  if (value < max_short_varint) [[likely]] {
+    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
+    const auto low = static_cast<std::uint32_t>(value);
+    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
+    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
+    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
+    spread |= continuation_bits[top_bit];
+    std::memcpy(out, &spread, sizeof spread);
+    return out + (9 * top_bit + 73) / 64;
+  }
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
+[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
+                                                     std::uint64_t& value) noexcept {
+  if (in != end && *in < 0x80) [[likely]] {
+    value = *in;
+    return in + 1;
+  }
+  value = 0;
+  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
+    const std::uint64_t bits = *in++;
+    if (shift == 63 && bits > 1) return nullptr;
+    value |= (bits & 0x7F) << shift;
+    if (bits < 0x80) return in;
+  }
+  return nullptr;
+}
+
+/// Maps small differences of either sign to small numbers.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/payload.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Appends numbers and text to a record's payload.
+class payload_writer {
+ public:
+  payload_writer& number(std::uint64_t value) {
+    unsigned char bytes[max_varint_bytes];
+    const unsigned char* const end = put_varint(bytes, value);
+    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
+    return *this;
+  }
+  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
+  payload_writer& text(std::string_view value) {
+    number(value.size());
+    text_.append(value);
+    return *this;
+  }
+  payload_writer& real(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
+class payload_reader {
+ public:
+  explicit payload_reader(std::string_view payload) noexcept
+      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
+
+  [[nodiscard]] std::uint64_t number() noexcept {
+    std::uint64_t value = 0;
+    const unsigned char* const behind = get_varint(next_, end_, value);
+    if (behind == nullptr) return fail();
+    next_ = behind;
+    return value;
+  }
+  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
+  [[nodiscard]] std::string_view text() noexcept {
+    const std::uint64_t size = number();
+    if (size > left()) return fail(), std::string_view{};
+    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
+    next_ += size;
+    return value;
+  }
+  [[nodiscard]] double real() noexcept {
+    if (left() < 8) return fail(), 0;
+    std::uint64_t bits = 0;
+    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
+    return std::bit_cast<double>(bits);
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::uint64_t fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+    return 0;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+/// The payload of a name or a space: small, and built without heap memory.
+class small_payload {
+ public:
+  small_payload& number(std::uint64_t value) noexcept {
+    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
+    return *this;
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
+
+ private:
+  unsigned char bytes_[5 * max_varint_bytes];
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/fact_part.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+/// @file
+/// Encoding of facts as records of a trace: docs/trace_format.md.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Consecutive rows of a table of facts, as one record of a trace holds them.
+struct fact_part {
+  fact_table table;             ///< with these rows only
+  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
+  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
+};
+
+namespace detail {
+
+inline void put_row(payload_writer& out, const vector<fact_value>& row) {
+  for (const fact_value& value : row) {
+    out.number(value.index());
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      out.signed_number(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      out.real(*real);
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      out.text(*text);
+    }
+  }
+}
+
+/// Reads a value written by `put_row`; false if its type is unknown.
+[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
+  switch (in.number()) {
+    case 0: value = in.signed_number(); return true;
+    case 1: value = in.real(); return true;
+    case 2: value = std::string{in.text()}; return true;
+    default: return false;
+  }
+}
+
+/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
+/// others add to it.
+template <class Visitor>
+void for_each_part(const fact_table& table, Visitor&& visit) {
+  constexpr std::size_t enough = std::size_t{64} * 1024;
+  std::size_t row = 0;
+  do {
+    payload_writer rows;
+    const std::size_t first = row;
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
+    payload_writer out;
+    out.text(table.name).number(first).number(table.columns.size());
+    for (const std::string& column : table.columns) out.text(column);
+    out.number(row - first);
+    visit(out.bytes() + rows.bytes());
+  } while (row < table.rows.size());
+}
+
+/// A `fitted` table as its records, one behind the other: how a table passes from one part of a process to another, which may
+/// have other types.
+[[nodiscard]] inline std::string encode_facts(const fact_table& table) {
+  payload_writer out;
+  for_each_part(table, [&](std::string_view record) { out.text(record); });
+  return out.bytes();
+}
+
+/// About how much memory a row takes.
+[[nodiscard]] inline std::size_t bytes_of_row(const vector<fact_value>& row) noexcept {
+  constexpr std::size_t block = 16;  // what an allocation costs
+  constexpr std::size_t short_text = 15;
+  std::size_t bytes = sizeof(vector<fact_value>) + block + row.size() * sizeof(fact_value);
+  for (const fact_value& value : row) {
+    const auto* const text = std::get_if<std::string>(&value);
+    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
+  }
+  return bytes;
+}
+
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
+  fact_table& table = part.table;
+  payload_reader in{payload};
+  table.name = in.text();
+  part.first_row = in.number();
+  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
+  const std::uint64_t columns = in.number();
+  if (columns > max_fact_columns) return false;
+  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
+    table.columns.emplace_back(in.text());
+  }
+  const std::uint64_t rows = in.number();
+  if (table.columns.empty() && rows != 0) return false;
+  std::size_t bytes = 0;
+  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    if (bytes > max_fact_bytes) {
+      part.left_out = rows - row;
+      break;
+    }
+    vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
+    for (fact_value& value : values) {
+      if (!get_fact(in, value)) return false;
+    }
+    bytes += bytes_of_row(values);
+  }
+  return !in.has_failed() && part.first_row + rows >= rows;
+}
+
+}  // namespace detail
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/record/event_sink.hpp>
 #include <concepts>
 #include <cstddef>
@@ -3498,12 +3816,13 @@ class event_sink {
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
 
   /// Adds a table of facts to the capture, replacing an earlier one of that name. Cuts columns beyond 32 and text beyond 4,096
-  /// bytes (`fitted`). Takes a lock.
+  /// bytes. The capture may be that of another part of the process, with another version of the library. Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
     registry& shared = abi_1::process_registry;
     const detail::internal_control_guard lock{shared};
-    if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
+    if (shared.add_fact_records == nullptr) return;
+    shared.add_fact_records(shared, detail::encode_facts(detail::fitted(facts)));
   }
 };
 static_assert(event_writer<event_sink>);
@@ -7681,13 +8000,20 @@ class [[nodiscard]] adopted_operation {
       capture_ = 0;
       return;
     }
-    detail::begin_operation(open_, self, handle.name, 0, detail::scope_address(handle.number, handle.thread));
+    const std::uint64_t adopted = detail::scope_address(handle.number, handle.thread);
+    detail::begin_operation(open_, self, handle.name, 0, adopted);
     self.innermost_name = handle.name;
+    // Acquire pairs with the release of the one who listens.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      detail::tell_operation_adopted(*listener, open_, adopted);
   }
   adopted_operation(const adopted_operation&) = delete;
   adopted_operation& operator=(const adopted_operation&) = delete;
   ~adopted_operation() {
     if (capture_ == 0) return;
+    // Acquire, as above.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      listener->operation_ended(detail::id_for_run(open_));
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 
@@ -7913,7 +8239,7 @@ class [[nodiscard]] operation_scope {
     self.innermost_name = name;
     // Acquire pairs with the release of the one who listens.
     if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
-      detail::tell_operation_began(*listener, this, name, tag);
+      detail::tell_operation_began(*listener, open_, tag);
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
@@ -7923,7 +8249,7 @@ class [[nodiscard]] operation_scope {
       return;
     // Acquire, as above.
     if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
-      listener->operation_ended(this);
+      listener->operation_ended(detail::id_for_run(open_));
     // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
@@ -12440,82 +12766,8 @@ struct unrecorded_module {
 
 #endif  // MEMPROF_SINGLE_HEADER_5
 
-#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_6
-
-// ---- <memprof/trace/varint.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Size of the longest varint of a 64-bit value.
-inline constexpr int max_varint_bytes = 10;
-
-/// Values below this are written without a branch on their length.
-inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
-
-/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
-inline constexpr auto continuation_bits = [] {
-  std::array<std::uint32_t, 28> bits{};
-  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
-  return bits;
-}();
-
-/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
-/// it. May write up to `max_varint_bytes`, whatever the value.
-[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
-  if (value < max_short_varint) [[likely]] {
-    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
-    const auto low = static_cast<std::uint32_t>(value);
-    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
-    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
-    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
-    spread |= continuation_bits[top_bit];
-    std::memcpy(out, &spread, sizeof spread);
-    return out + (9 * top_bit + 73) / 64;
-  }
-  while (value >= 0x80) {
-    *out++ = static_cast<unsigned char>(value | 0x80);
-    value >>= 7;
-  }
-  *out++ = static_cast<unsigned char>(value);
-  return out;
-}
-
-/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
-[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
-                                                     std::uint64_t& value) noexcept {
-  if (in != end && *in < 0x80) [[likely]] {
-    value = *in;
-    return in + 1;
-  }
-  value = 0;
-  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
-    const std::uint64_t bits = *in++;
-    if (shift == 63 && bits > 1) return nullptr;
-    value |= (bits & 0x7F) << shift;
-    if (bits < 0x80) return in;
-  }
-  return nullptr;
-}
-
-/// Maps small differences of either sign to small numbers.
-[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
-  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
-}
-[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
-  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_6
-
-#if !defined(MEMPROF_SINGLE_HEADER_7) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/trace/state_bytes.hpp>
 #include <cstddef>
@@ -13900,117 +14152,12 @@ inline void set_packed_tail(event& target, std::uint64_t tail) noexcept { std::m
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_7
-
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_8
-
-// ---- <memprof/trace/payload.hpp>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Appends numbers and text to a record's payload.
-class payload_writer {
- public:
-  payload_writer& number(std::uint64_t value) {
-    unsigned char bytes[max_varint_bytes];
-    const unsigned char* const end = put_varint(bytes, value);
-    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
-    return *this;
-  }
-  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
-  payload_writer& text(std::string_view value) {
-    number(value.size());
-    text_.append(value);
-    return *this;
-  }
-  payload_writer& real(double value) {
-    const auto bits = std::bit_cast<std::uint64_t>(value);
-    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
-    return *this;
-  }
-  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
-
- private:
-  std::string text_;
-};
-
-/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
-class payload_reader {
- public:
-  explicit payload_reader(std::string_view payload) noexcept
-      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
-
-  [[nodiscard]] std::uint64_t number() noexcept {
-    std::uint64_t value = 0;
-    const unsigned char* const behind = get_varint(next_, end_, value);
-    if (behind == nullptr) return fail();
-    next_ = behind;
-    return value;
-  }
-  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
-  [[nodiscard]] std::string_view text() noexcept {
-    const std::uint64_t size = number();
-    if (size > left()) return fail(), std::string_view{};
-    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
-    next_ += size;
-    return value;
-  }
-  [[nodiscard]] double real() noexcept {
-    if (left() < 8) return fail(), 0;
-    std::uint64_t bits = 0;
-    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
-    return std::bit_cast<double>(bits);
-  }
-  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
-  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
-  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
-
- private:
-  std::uint64_t fail() noexcept {
-    has_failed_ = true;
-    next_ = end_;
-    return 0;
-  }
-
-  const unsigned char* next_;
-  const unsigned char* end_;
-  bool has_failed_ = false;
-};
-
-/// The payload of a name or a space: small, and built without heap memory.
-class small_payload {
- public:
-  small_payload& number(std::uint64_t value) noexcept {
-    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
-    return *this;
-  }
-  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
-
- private:
-  unsigned char bytes_[5 * max_varint_bytes];
-  std::size_t size_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_8
-
-#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_9
-
 // ---- <memprof/trace/definitions.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 /// @file
 /// Encoding of a trace's non-event records: docs/trace_format.md.
@@ -14034,13 +14181,6 @@ struct saved_state_part {
   std::uint64_t index = 0;  ///< index among the parts of the state, from 0
   bool is_last = false;
   std::string_view bytes;
-};
-
-/// Consecutive rows of a table of facts, as one record of a trace holds them.
-struct fact_part {
-  fact_table table;             ///< with these rows only
-  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
-  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
 };
 
 /// Receives a trace record by record, in order. If it also has `bool saved_state(saved_state_part)`, it receives saved states,
@@ -14112,87 +14252,6 @@ void for_each_info_field(Info& info, Visitor&& visit) {
     });
   }
   return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
-}
-
-inline void put_row(payload_writer& out, const vector<fact_value>& row) {
-  for (const fact_value& value : row) {
-    out.number(value.index());
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      out.signed_number(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      out.real(*real);
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
-      out.text(*text);
-    }
-  }
-}
-
-/// Reads a value written by `put_row`; false if its type is unknown.
-[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
-  switch (in.number()) {
-    case 0: value = in.signed_number(); return true;
-    case 1: value = in.real(); return true;
-    case 2: value = std::string{in.text()}; return true;
-    default: return false;
-  }
-}
-
-/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
-/// others add to it.
-template <class Visitor>
-void for_each_part(const fact_table& table, Visitor&& visit) {
-  constexpr std::size_t enough = std::size_t{64} * 1024;
-  std::size_t row = 0;
-  do {
-    payload_writer rows;
-    const std::size_t first = row;
-    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
-    payload_writer out;
-    out.text(table.name).number(first).number(table.columns.size());
-    for (const std::string& column : table.columns) out.text(column);
-    out.number(row - first);
-    visit(out.bytes() + rows.bytes());
-  } while (row < table.rows.size());
-}
-
-/// About how much memory a row takes.
-[[nodiscard]] inline std::size_t bytes_of_row(const vector<fact_value>& row) noexcept {
-  constexpr std::size_t block = 16;  // what an allocation costs
-  constexpr std::size_t short_text = 15;
-  std::size_t bytes = sizeof(vector<fact_value>) + block + row.size() * sizeof(fact_value);
-  for (const fact_value& value : row) {
-    const auto* const text = std::get_if<std::string>(&value);
-    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
-  }
-  return bytes;
-}
-
-[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
-  fact_table& table = part.table;
-  payload_reader in{payload};
-  table.name = in.text();
-  part.first_row = in.number();
-  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
-  const std::uint64_t columns = in.number();
-  if (columns > max_fact_columns) return false;
-  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
-    table.columns.emplace_back(in.text());
-  }
-  const std::uint64_t rows = in.number();
-  if (table.columns.empty() && rows != 0) return false;
-  std::size_t bytes = 0;
-  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
-    if (bytes > max_fact_bytes) {
-      part.left_out = rows - row;
-      break;
-    }
-    vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
-    for (fact_value& value : values) {
-      if (!get_fact(in, value)) return false;
-    }
-    bytes += bytes_of_row(values);
-  }
-  return !in.has_failed() && part.first_row + rows >= rows;
 }
 
 /// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
@@ -17513,10 +17572,10 @@ inline void live_trace::release() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_9
+#endif  // MEMPROF_SINGLE_HEADER_6
 
-#if !defined(MEMPROF_SINGLE_HEADER_10)
-#define MEMPROF_SINGLE_HEADER_10
+#if !defined(MEMPROF_SINGLE_HEADER_7)
+#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/profile/fact/process_memory.hpp>
 #include <cstdint>
@@ -17574,10 +17633,10 @@ inline constexpr std::string_view process_moments[] = {"first", "last", "most_re
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_10
+#endif  // MEMPROF_SINGLE_HEADER_7
 
-#if !defined(MEMPROF_SINGLE_HEADER_11) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_11
+#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/record/handler_watch.hpp>
 #include <atomic>
@@ -18074,7 +18133,9 @@ class process_readings {
     keep(1, true);
     keep(2, row.resident_bytes > rows_[2].resident_bytes);
     keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
-    keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
+    const std::int64_t unrecorded = at.records_malloc ? bytes_beyond_malloc(row) : row.unrecorded_heap_bytes;
+    keep(4, unrecorded > most_unrecorded_);
+    most_unrecorded_ = std::max(most_unrecorded_, unrecorded);
     is_new_ = true;
     is_empty_ = false;
   }
@@ -18122,6 +18183,13 @@ class process_readings {
     std::int64_t recorded_bytes = 0;
   };
 
+  /// Where every block of `malloc` is recorded: the rest of the process's own memory. What `malloc` does not tell counts in it.
+  [[nodiscard]] static std::int64_t bytes_beyond_malloc(const process_memory& row) noexcept {
+    const std::int64_t heap =
+        row.heap_bytes < 0 ? row.recorded_bytes : row.heap_bytes + std::max<std::int64_t>(0, row.free_heap_bytes);
+    return std::max<std::int64_t>(0, row.anonymous_bytes - heap - row.profiler_bytes);
+  }
+
   [[nodiscard]] static std::int64_t allocated_between(const capture_moment& before, const capture_moment& at) noexcept {
     return std::max<std::int64_t>(0, at.allocated_bytes - before.allocated_bytes);
   }
@@ -18153,6 +18221,7 @@ class process_readings {
   std::int64_t container_limit_ = -1;
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
+  std::int64_t most_unrecorded_ = -1;  ///< in any reading
   bool is_new_ = false;
   bool is_empty_ = true;
   noted notable_;
@@ -18160,10 +18229,10 @@ class process_readings {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_11
+#endif  // MEMPROF_SINGLE_HEADER_8
 
-#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_12
+#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_9
 
 // ---- <memprof/record/profiler_blocks.hpp>
 #include <atomic>
@@ -18285,10 +18354,10 @@ class profiler_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_12
+#endif  // MEMPROF_SINGLE_HEADER_9
 
-#if !defined(MEMPROF_SINGLE_HEADER_13) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_13
+#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_10
 
 // ---- <memprof/record/rings.hpp>
 #include <atomic>
@@ -18577,25 +18646,31 @@ struct capture_state {
   }
 };
 
-/// The active or last capture; null if there is none, or if another version of the library began it. Under the lock.
+/// The active or last capture; null if there is none, or if a part with other types began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept {
-  return shared.capture_version == version_number ? static_cast<capture_state*>(shared.capture) : nullptr;
+  return shared.capture_version == part_version ? static_cast<capture_state*>(shared.capture) : nullptr;
 }
 
-/// Whether another version of the library began the active or last capture. Under the lock.
+/// Whether a part with another version of the library, or another `std::string`, began the active or last capture. Under the
+/// lock.
 [[nodiscard]] inline bool is_of_other_version(const registry& shared) noexcept {
-  return shared.capture != nullptr && shared.capture_version != version_number;
+  return shared.capture != nullptr && shared.capture_version != part_version;
 }
 
-/// Warns, once, that a call does nothing because version `begun_by` began the capture. Without the lock.
+/// Warns, once, that a call does nothing because a part of `part_version` `begun_by` began the capture. Without the lock.
 [[gnu::cold, gnu::noinline]] inline void warn_of_other_version(std::uint32_t begun_by) noexcept {
   static constinit std::atomic<bool> is_said{false};
   if (is_said.exchange(true, std::memory_order_relaxed)) return;
   const internal_guard hidden;
+  const std::uint32_t version = begun_by & ~former_string_bit;
+  const auto string_of = [](std::uint32_t part) {
+    return (part & former_string_bit) != 0 ? " with _GLIBCXX_USE_CXX11_ABI=0" : "";
+  };
   std::fprintf(stderr,
-               "memprof: the capture was begun by memprof %u.%u.%u, so code compiled with %s can neither end it nor ask for its "
-               "profile; build all parts with the same version\n",
-               begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
+               "memprof: the capture was begun by memprof %u.%u.%u%s, so code compiled with %s%s can neither end it nor ask for "
+               "its profile; build all parts in the same way\n",
+               version / 1'000'000, version / 1'000 % 1'000, version % 1'000, string_of(begun_by), version_string,
+               string_of(part_version));
 }
 
 /// Bytes that the profiler holds: rings, names and the capture.
@@ -18872,6 +18947,8 @@ class [[nodiscard]] backend_guard {
 
 // ---- <memprof/record/capture_drain.hpp>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
 /// @file
 /// How rings are emptied into the active capture, and what else the registry passes to it.
@@ -18911,8 +18988,15 @@ inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept 
   if (capture_state* const state = state_of(shared))
     state->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
 }
-inline void add_facts_to_capture(registry& shared, const fact_table& table) {
-  if (capture_state* const state = state_of(shared)) state->facts(table);
+inline void add_facts_to_capture(registry& shared, std::string_view records) {
+  capture_state* const state = state_of(shared);
+  if (state == nullptr) return;
+  fact_tables added{no_fact_limits};
+  for (payload_reader in{records}; !in.is_at_end();) {
+    fact_part part;
+    if (decode_facts(in.text(), part)) added.add(std::move(part));
+  }
+  for (const fact_table& table : added.all()) state->facts(table);
 }
 
 /// Connects the registry to the capture, or disconnects it.
@@ -18921,14 +19005,14 @@ inline void connect_capture(registry& shared) noexcept {
   shared.put_event = put_event_into_capture;
   shared.define_name = define_name_in_capture;
   shared.define_space = define_space_in_capture;
-  shared.add_facts = add_facts_to_capture;
+  shared.add_fact_records = add_facts_to_capture;
 }
 inline void disconnect_capture(registry& shared) noexcept {
   shared.drain = nullptr;
   shared.put_event = nullptr;
   shared.define_name = nullptr;
   shared.define_space = nullptr;
-  shared.add_facts = nullptr;
+  shared.add_fact_records = nullptr;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -18961,10 +19045,10 @@ struct heap_stacks {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_13
+#endif  // MEMPROF_SINGLE_HEADER_10
 
-#if !defined(MEMPROF_SINGLE_HEADER_14)
-#define MEMPROF_SINGLE_HEADER_14
+#if !defined(MEMPROF_SINGLE_HEADER_11)
+#define MEMPROF_SINGLE_HEADER_11
 
 // ---- <memprof/profile/fact/missing_source.hpp>
 #include <string>
@@ -18989,10 +19073,10 @@ struct missing_source {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_11
 
-#if !defined(MEMPROF_SINGLE_HEADER_15) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_12
 
 // ---- <memprof/record/capture_stacks.hpp>
 #include <atomic>
@@ -19091,12 +19175,12 @@ inline void finish_file(registry& shared) noexcept {
   state->file.close_file();
 }
 
-/// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
+/// Capture `number`; null if it is not active, or if a part with other types began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
   return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
 }
 
-/// Whether another version of the library began the active or last capture; warns if so.
+/// Whether a part with other types began the active or last capture; warns if so.
 [[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
   std::uint32_t begun_by = 0;
   {
@@ -19147,10 +19231,10 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_12
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_13) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_13
 
 // ---- <memprof/detail/succeeds.hpp>
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -19176,10 +19260,10 @@ template <class Act>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_13
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_14) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_14
 
 // ---- <memprof/trace/fact_payload.hpp>
 #include <array>
@@ -19710,6 +19794,35 @@ struct control_group {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/find_run_listener.hpp>
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#if defined(__linux__)
+#include <dlfcn.h>
+#endif
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Asks the library that `memprof run` preloads, if it is there, to listen to this part of the process. Each capture asks when it
+/// begins, so nothing has to be exported by the part. Not under the registry's lock: the loader has one of its own.
+[[gnu::cold]] inline void find_run_listener() noexcept {
+#if defined(__linux__)
+  if (std::getenv("RUN_BY_MEMPROF_FOLDER") == nullptr) return;
+  const internal_guard hidden;  // the loader allocates where there is no such library
+  using listen = void(std::uint32_t layout, std::atomic<const abi_1::run_listener*> * place) noexcept;
+  void* const symbol = ::dlsym(RTLD_DEFAULT, "memprof_run_listen");
+  if (symbol == nullptr) return;
+  listen* ask = nullptr;
+  std::memcpy(&ask, &symbol, sizeof symbol);
+  ask(registry::current_layout_version, &abi_1::process_run_listener);
+#endif
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/growth_watch.hpp>
 #include <algorithm>
 #include <array>
@@ -19897,10 +20010,10 @@ inline void read_and_watch_at_snapshot() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_14
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_15) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_15
 
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
@@ -19984,10 +20097,10 @@ inline void install_fault_handler() noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_15
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_16
 
 // ---- <memprof/record/process_life.hpp>
 #include <atomic>
@@ -20050,7 +20163,7 @@ inline void after_fork_in_child() noexcept {
   shared.put_event = nullptr;
   shared.define_name = nullptr;
   shared.define_space = nullptr;
-  shared.add_facts = nullptr;
+  shared.add_fact_records = nullptr;
   shared.capture = nullptr;
   shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
   // If the system does not unmap them, they stay in place and nothing stores there.
@@ -20365,6 +20478,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
         "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
+  find_run_listener();
   const backend_guard serial{shared};
   {
     const internal_guard hidden;
@@ -20403,7 +20517,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
     capture_state* const state = made.release();
     shared.capture = state;
-    shared.capture_version = version_number;
+    shared.capture_version = part_version;
     shared.places = state->file.places();
     shared.ring_capacity = options.ring_capacity;
     shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
@@ -20517,10 +20631,10 @@ MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*v
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_20)
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_17)
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -24416,10 +24530,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/backend/stack_modules.hpp>
 #if MEMPROF_ENABLED
@@ -24675,10 +24789,10 @@ struct module_text {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/backend/stack_store.hpp>
 #if MEMPROF_ENABLED
@@ -24873,10 +24987,10 @@ class stack_store {
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/backend/stack_walk.hpp>
 #if MEMPROF_ENABLED
@@ -24973,10 +25087,10 @@ class stack_walker {
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/backend/heap_stacks.hpp>
 /// @file
@@ -25252,10 +25366,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -25495,10 +25609,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -25704,10 +25818,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
@@ -26997,10 +27111,10 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/cuda.hpp>
 /// @file
@@ -28095,10 +28209,10 @@ static_assert(backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/backend/cuda/runtime_interface.hpp>
 #include <cstddef>
@@ -29973,10 +30087,10 @@ static_assert(backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/backend/nvtx.hpp>
 /// @file
@@ -31155,10 +31269,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -31194,10 +31308,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -32888,10 +33002,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -33029,10 +33143,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -34175,10 +34289,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -35459,10 +35573,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_36
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -35623,10 +35737,10 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -35691,10 +35805,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -36964,10 +37078,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -37608,10 +37722,10 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
 /// @file
@@ -37957,4 +38071,4 @@ MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+#endif  // MEMPROF_SINGLE_HEADER_37

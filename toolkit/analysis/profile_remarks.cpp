@@ -1,9 +1,11 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/contradictions.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -65,6 +67,9 @@ std::vector<std::string> remarks_on(const profile& of, const space_profile& spac
     remarks.emplace_back("the profile is not exact: the bytes rest on values or sizes that the simulated run assumed");
   } else if (!of.exact) {
     remarks.emplace_back("the profile is not exact: events were lost or memory spaces merged, so the bytes may be too small");
+  }
+  for (const auto& [source, reason] : rows_of<missing_source>(of.facts)) {
+    remarks.push_back(detail::on_one_line(source) + " not captured: " + detail::on_one_line(reason));
   }
   for (const auto& [path] : rows_of<unrecorded_module>(of.facts)) {
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");

@@ -1,11 +1,13 @@
 #include "recorded_run.hpp"
 
 #include "complain.hpp"
+#include "memory_past_malloc.hpp"
 #include "unrecorded_processes.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/record/segment_end.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
@@ -29,6 +31,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -152,6 +155,7 @@ struct process_end {
   bool died = false;  ///< by a signal
   std::string name;   ///< as in `program_end`; empty: unknown, or another program came after this trace's
   std::size_t unrecorded = 0;
+  bool is_malloc_all = false;  ///< its own memory is recorded as far as `malloc` has it, and no further
 };
 
 /// Writes a trace anew if its process did not end it, or if something is to be added. False if there is nothing in it.
@@ -163,7 +167,10 @@ struct process_end {
   } catch (const memprof::error&) {
     return false;  // the process died before it wrote the first byte
   }
-  if (status.has_ended && end.unrecorded == 0) return true;
+  std::optional<memprof::missing_source> past_malloc;
+  if (end.is_malloc_all) past_malloc = memory_past_malloc(copy.tables[std::string{memprof::process_memory::table}]);
+  if (status.has_ended && end.unrecorded == 0 && !past_malloc) return true;
+  if (past_malloc) copy.missing(*past_malloc);
   if (!status.has_ended && !end.name.empty() && !may_be_called(copy.command_line, end.name))
     copy.missing({end.name, "the process became this program, or only took the name"});
   if (end.unrecorded != 0) {
@@ -234,7 +241,7 @@ std::filesystem::path preload_library() {
   return {};
 }
 
-std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end) {
+std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end, bool is_malloc_all) {
   std::vector<process_trace> found;
   for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator{folder}) {
     process_trace trace{entry.path(), 0, 0};
@@ -249,6 +256,7 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
     const bool is_last = index + 1 == found.size() || found[index + 1].process != found[index].process;
     process_end how;
     if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name, end.unrecorded};
+    how.is_malloc_all = is_malloc_all;
     if (finish_trace(found[index], how)) finished.push_back(found[index]);
   }
   return finished;

@@ -247,7 +247,7 @@ int run(const run_arguments& arguments) {
     const temporary_folder folder;
     end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded);
     std::signal(SIGPIPE, SIG_IGN);  // a reader who has seen enough shall not leave the folder behind
-    report(arguments, traces_in(folder.path(), end), end);
+    report(arguments, traces_in(folder.path(), end, !records_itself() && !arguments.recorded.records_mappings), end);
   } catch (const std::exception& fault) {
     print_error("run", fault.what());
     if (end.process == 0) return cannot_record;

@@ -102,11 +102,6 @@ class mapped_memory {
     return false;
   }
 
-  [[nodiscard]] static bool is_in(const memprof::detail::loaded_module& module, const void* address) noexcept {
-    const auto number = reinterpret_cast<std::uintptr_t>(address);
-    return module.begin <= number && number < module.end;
-  }
-
   [[nodiscard]] std::uintptr_t end_of(const void* address, std::size_t bytes) const noexcept {
     return reinterpret_cast<std::uintptr_t>(address) + (bytes + page_ - 1) / page_ * page_;
   }

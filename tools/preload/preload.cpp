@@ -15,9 +15,12 @@
 #include "mapped_memory.hpp"
 #include "next_heap.hpp"
 #include "next_map.hpp"
+#include "own_allocators.hpp"
 #include "program_operations.hpp"
 #include "start.hpp"
+#include "unmap_watch.hpp"
 #include "unseen.hpp"
+#include "unseen_python.hpp"
 
 #include <run_socket.hpp>
 
@@ -46,6 +49,7 @@
 #include <exception>
 #include <new>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -121,13 +125,46 @@ void report_missing(const char* source, std::string why_not) {
 /// Null unless mappings are recorded. It outlives the program's last call.
 constinit mapped_memory* mappings = nullptr;
 
-/// Null unless the program can tell of its operations. It outlives the program's last call.
+/// Null where mappings are recorded. It outlives the program's last call.
+constinit const unmap_watch* unmaps = nullptr;
+
+/// Whether the program's options have a Python interpreter ignore its variables.
+constinit bool is_environment_ignored = false;
+
+/// Null where this process is not recorded. It outlives the program's last call.
 constinit program_operations* operations = nullptr;
 
-/// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
-void report_other_heaps() {
-  if (mappings == nullptr && has_python_arenas())
+/// Adds the small objects of a Python interpreter, unless `malloc` or the pages that it maps have them. Throws `std::bad_alloc`.
+void report_python() {
+  if (mappings != nullptr) return;
+  const python_objects found = find_python_objects(is_environment_ignored);
+  if (found == python_objects::in_arenas)
     report_missing("Python's small objects", "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded");
+  if (found == python_objects::in_arenas_whatever_is_asked) {
+    report_missing("Python's small objects",
+                   "they are in memory from mmap, which --mmap records: Python ignored PYTHONMALLOC (-E or -I)");
+  }
+}
+
+/// Adds allocators that the program calls by other names than `malloc`. Throws `std::bad_alloc`.
+void report_own_allocators(bool is_first) {
+  if (is_first && mappings == nullptr && is_called()) {
+    find_linked_allocators([](const char* function) {
+      report_missing(function, "it is an allocator of the program's own, linked into it; --mmap records the pages that it maps");
+    });
+  }
+  find_exported_allocators([](const char* function, std::string_view library, bool is_recorded_heap) {
+    if (mappings != nullptr && !is_recorded_heap) return;
+    const std::string owner = library.empty() ? "the program" : std::string{library};
+    report_missing(function, "that of " + owner + " does not call malloc" +
+                                 (is_recorded_heap ? "" : "; --mmap records the pages that it maps"));
+  });
+}
+
+/// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
+void report_other_heaps(bool is_first) {
+  report_python();
+  report_own_allocators(is_first);
   if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
   if (const std::string library = library_with_operator_new(); !library.empty())
     report_missing("operator new", "that of " + library + " does not call malloc");
@@ -163,14 +200,14 @@ void begin(bool is_first) noexcept {
     memprof::begin_capture(options).release();
     if (is_named_by(nvtx_variable)) memprof::detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
     if (is_first && std::getenv("RUN_BY_MEMPROF_MMAP") != nullptr) mappings = new mapped_memory;
+    if (is_first && mappings == nullptr) unmaps = new unmap_watch;
     if (!is_first && mappings != nullptr) mappings->begin_in_child();
     if (!is_first && operations != nullptr) operations->begin_in_child();
     if (is_first) {
-      static auto* const known = new program_operations;
-      operations = known->listen() ? known : nullptr;
+      operations = new program_operations;
     }
     if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
-    if (is_first) return report_other_heaps();
+    if (is_first) return report_other_heaps(true);
     if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
@@ -214,9 +251,9 @@ void finish(void*) noexcept {
   if (memprof::detail::active_capture() == 0) return;
   try {
     const memprof::detail::recording_suppressor hidden;
-    report_other_heaps();
-    if (operations == nullptr && uses_memprof())
-      report_missing("operations and segments", "the program records them by memprof itself, in its own capture");
+    report_other_heaps(false);
+    if (!operations->is_listening() && uses_memprof())
+      report_missing("operations and segments", "the program records them by another version of memprof, in its own capture");
     if (is_named_by(cuda_variable) && !has_cuda) report_missing("CUDA", "the program did not initialise it");
   } catch (const std::bad_alloc&) {
     memprof::event_sink{}.count_dropped_event();
@@ -224,12 +261,25 @@ void finish(void*) noexcept {
   memprof::end_capture();
 }
 
+/// A part of the program has begun a capture of its own, and can tell of its operations at `place`.
+void listen(std::uint32_t layout, program_operations::listener_place* place) noexcept {
+  if (operations == nullptr) return;
+  if (layout == memprof::registry::current_layout_version) return operations->listen(*place);
+  try {
+    const memprof::detail::recording_suppressor hidden;
+    report_missing("operations and segments", "the program records them by another version of memprof, in its own capture");
+  } catch (const std::bad_alloc&) {
+    memprof::event_sink{}.count_dropped_event();
+  }
+}
+
 /// In the child of a `fork` that is to be recorded. The library's own handler, registered before, has ended the parent's capture.
 void begin_in_child() noexcept { begin(false); }
 
 }  // namespace
 
-void start(char** environment) noexcept {
+void start(int count, char** words, char** environment) noexcept {
+  is_environment_ignored = ignores_environment(count, words);
   if (environ == nullptr) environ = environment;  // the C library has not set it yet
   next_map::find();
   const char* const process = std::getenv("RUN_BY_MEMPROF_PROCESS");
@@ -250,7 +300,9 @@ void* map(void* address, std::size_t bytes, int protection, int flags, int file,
 }
 
 int unmap(void* address, std::size_t bytes, const void* caller) noexcept {
-  return mappings == nullptr ? next_map::unmap(address, bytes) : mappings->unmap(address, bytes, caller);
+  if (mappings != nullptr) return mappings->unmap(address, bytes, caller);
+  if (unmaps != nullptr) unmaps->before_unmap(bytes, caller);
+  return next_map::unmap(address, bytes);
 }
 
 void* remap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, void* wanted, const void* caller) noexcept {
@@ -265,6 +317,12 @@ void* remap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, 
 extern "C" void* __real_dlopen(const char* path, int mode) noexcept;   // NOLINT(bugprone-reserved-identifier)
 extern "C" void* __wrap_dlopen(const char* path, int mode) noexcept {  // NOLINT(bugprone-reserved-identifier)
   return memprof_preload::is_finishing ? nullptr : __real_dlopen(path, mode);
+}
+
+// Called by `find_run_listener` in the parts of the program that use memprof.
+extern "C" [[gnu::visibility("default")]] void memprof_run_listen(  // NOLINT(readability-identifier-naming)
+    std::uint32_t layout, memprof_preload::program_operations::listener_place* place) noexcept {
+  memprof_preload::listen(layout, place);
 }
 
 // Called by CUDA's driver in the library that CUDA_INJECTION64_PATH names.

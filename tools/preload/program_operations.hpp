@@ -1,7 +1,5 @@
 #pragma once
 
-#include "unseen.hpp"
-
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/signal_guard.hpp>
 #include <memprof/record/find_label.hpp>
@@ -10,6 +8,7 @@
 #include <memprof/record/registry.hpp>
 #include <memprof/record/run_listener.hpp>
 #include <memprof/record/snapshot.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/open_operation.hpp>
 
 #include <atomic>
@@ -25,28 +24,32 @@ namespace memprof_preload {
 /// The operations and segments of a program that has a capture of its own by memprof: they are recorded here, too.
 class program_operations {
  public:
-  /// Has the program tell of them; false if none of its files can. It is never destroyed.
-  [[nodiscard]] bool listen() noexcept {
-    using pointer = std::atomic<const memprof::abi_1::run_listener*>;
-    const void* const found = find_in_any_file("_ZN7memprof5abi_120process_run_listenerE");
-    if (found == nullptr) return false;
+  using listener_place = std::atomic<const memprof::abi_1::run_listener*>;
+
+  /// Has a part of the program tell of them; this library is none. Never destroyed after that.
+  void listen(listener_place& place) noexcept {
+    if (&place == &memprof::abi_1::process_run_listener) return;
     only_ = this;
     static constexpr memprof::abi_1::run_listener listener{
-        [](const void* scope, const char* name, std::size_t length, std::uint16_t tag) noexcept {
-          only_->begin(scope, {name, length}, tag);
+        [](std::uint64_t id, const char* name, std::size_t length, std::uint16_t tag) noexcept {
+          only_->begin(id, {name, length}, tag, 0);
         },
-        [](const void* scope) noexcept { only_->end(scope); },
+        [](std::uint64_t id, std::uint64_t adopted, const char* name, std::size_t length) noexcept {
+          only_->begin(id, {name, length}, 0, only_->own_id(adopted));
+        },
+        [](std::uint64_t id) noexcept { only_->end(id); },
         [](const char* name, std::size_t length) noexcept {
           memprof::snapshot({name, length});
         }};
-    const_cast<pointer*>(static_cast<const pointer*>(found))->store(&listener, std::memory_order_release);
-    return true;
+    place.store(&listener, std::memory_order_release);
   }
+
+  [[nodiscard]] bool is_listening() const noexcept { return only_ != nullptr; }
 
   /// In the child of a `fork`: forgets what the parent had open. Another thread of it may have been in the middle of a change.
   void begin_in_child() noexcept {
     lock_.reset();
-    new (&open_) std::unordered_map<const void*, begun_operation>;
+    new (&open_) std::unordered_map<std::uint64_t, begun_operation>;
   }
 
  private:
@@ -63,28 +66,39 @@ class program_operations {
     memprof::detail::lock_guard<memprof::detail::futex_lock> lock;
   };
 
-  void begin(const void* scope, std::string_view name, std::uint16_t tag) noexcept {
+  /// What the program's open operation is in this library's capture. One that has ended is known by its name alone: its thread
+  /// and number are nobody's.
+  [[nodiscard]] std::uint64_t own_id(std::uint64_t id) noexcept {
+    if (memprof::detail::active_capture() == 0) return 0;
+    const held whole{*this};
+    const auto found = open_.find(id);
+    if (found == open_.end()) return ~std::uint64_t{0};
+    return memprof::detail::scope_address(found->second.operation.number, found->second.operation.thread);
+  }
+
+  /// `adopted`: as in `begin_operation`.
+  void begin(std::uint64_t id, std::string_view name, std::uint16_t tag, std::uint64_t adopted) noexcept {
     namespace detail = memprof::detail;
     detail::thread_slot& self = memprof::abi_1::this_thread;
     begun_operation begun{{}, detail::active_capture()};
     if (begun.capture == 0 || self.doing().load(std::memory_order_relaxed) != detail::activity::idle) return;
     const memprof::label own = detail::find_label(name);
-    detail::begin_operation(begun.operation, self, own, tag);
+    detail::begin_operation(begun.operation, self, own, tag, adopted);
     self.innermost_name = own;
     try {
       const held whole{*this};
-      open_.insert_or_assign(scope, begun);
+      open_.insert_or_assign(id, begun);
     } catch (const std::exception&) {
       detail::end_operation(begun.operation, true);
     }
   }
 
-  void end(const void* scope) noexcept {
+  void end(std::uint64_t id) noexcept {
     if (memprof::detail::active_capture() == 0) return;  // also in a child that is not recorded, whose lock may be held
     begun_operation begun{};
     {
       const held whole{*this};
-      const auto found = open_.find(scope);
+      const auto found = open_.find(id);
       if (found == open_.end()) return;
       begun = found->second;
       open_.erase(found);
@@ -94,7 +108,7 @@ class program_operations {
 
   inline static constinit program_operations* only_ = nullptr;
   memprof::detail::futex_lock lock_;
-  std::unordered_map<const void*, begun_operation> open_;
+  std::unordered_map<std::uint64_t, begun_operation> open_;  ///< by the program's ids
 };
 
 }  // namespace memprof_preload

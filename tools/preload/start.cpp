@@ -2,4 +2,6 @@
 // not the program's.
 #include "start.hpp"
 
-[[gnu::constructor]] static void start_last(int, char**, char** environment) { memprof_preload::start(environment); }
+[[gnu::constructor]] static void start_last(int count, char** words, char** environment) {
+  memprof_preload::start(count, words, environment);
+}

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <memprof/backend/stack_modules.hpp>
 #include <memprof/record/duplicate_registries.hpp>
 #include <memprof/record/registry.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 
@@ -16,13 +16,15 @@
 /// @file
 /// What of the program does not come to the functions that this library exports.
 
-/// Null where neither the program nor a library that it is linked to is a Python interpreter.
-extern "C" [[gnu::weak]] void* PyObject_Malloc(std::size_t);  // NOLINT(readability-identifier-naming)
-
 namespace memprof_preload {
 
 /// Names an object of this library, by its address.
 inline constinit char own_place = 0;
+
+[[nodiscard]] inline bool is_in(const memprof::detail::loaded_module& module, const void* address) noexcept {
+  const auto number = reinterpret_cast<std::uintptr_t>(address);
+  return module.begin <= number && number < module.end;
+}
 
 /// Whether the program's calls of `malloc` come here: an executable with one of its own comes first.
 [[nodiscard]] inline bool is_called() noexcept {
@@ -145,13 +147,6 @@ class dynamic_section {
     return {};
   const std::string_view path = of_new.dli_fname;
   return std::string{path.substr(path.rfind('/') + 1)};
-}
-
-/// Whether the program has a Python interpreter that keeps small objects in memory that it takes by `mmap`.
-[[nodiscard]] inline bool has_python_arenas() noexcept {
-  if (&::PyObject_Malloc == nullptr) return false;
-  const char* const asked = std::getenv("PYTHONMALLOC");
-  return asked == nullptr || !std::string_view{asked}.starts_with("malloc");  // or "malloc_debug"
 }
 
 /// Whether the program has named anything for captures of its own, in a registry that is not this library's.

@@ -160,6 +160,23 @@ describe('answers', () => {
     });
   });
 
+  it('say how much had no operation, at any width and in both schemes', async () => {
+    const recorder = new Recorder();
+    recorder.begin('forward');
+    recorder.allocate(1, 2 ** 20, 'other', { space: 0 });
+    recorder.end();
+    recorder.allocate(2, 3 * 2 ** 20, 'other', { space: 0 });
+    const made = runOf(recorder, {});
+    for (const scheme of ['light', 'dark']) {
+      await on('workers', made, { width: 360, scheme }, async (page) => {
+        const line = page.locator('[data-answer=owners] p', { hasText: 'had no operation' });
+        assert.match(await line.innerText(), /^75\.0 % of the bytes allocated had no operation; .*MEMPROF_INFER_OPERATIONS, memprof run --infer-operations/);
+        assert.ok(await line.evaluate((p) => p.scrollWidth <= p.clientWidth && document.documentElement.scrollWidth <= innerWidth), `it overflows, ${scheme}`);
+        await shot(page, `workers-${scheme}`);
+      });
+    }
+  });
+
   it('say why numbers are not exact, and what would not fit', async () => {
     const made = runOf(training(), { capacities: [0, 10_000_000], exact: false, anomalies: { dropped_events: 7 }, notes: ['The clock was set back.'] });
     main(made.run).first_shortfall = { ...main(made.run).first_shortfall, requested: 1_500_000, shortfall: 400_000, operation: 'forward/layer0', time_ns: 9000, remedy: [{ owner: 'model', bytes: 12_000_000, blocks: 6 }] };
@@ -187,7 +204,7 @@ describe('answers', () => {
       ['untracked', space((of) => Object.assign(of.anomalies, { untracked_allocations: { count: 5, bytes: 5120 } })), 'No: the profiler ran out of memory', /5 allocations not tracked.*5\.00 KiB/],
       ['shared', space((of) => Object.assign(of, { stands_for_others: true })), 'No: memory spaces share one', /beyond the 254th/],
       ['libraries', runOf(training(), { exact: false, facts: { unrecorded_modules: [{ path: '/opt/plugin.so' }] } }), 'No: libraries were not recorded', /1 library not recorded/],
-      ['source', runOf(training(), { exact: false, facts: { not_captured: [{ source: 'CUDA', reason: 'no device' }] } }), 'No: CUDA was not captured', /1 source not captured/],
+      ['source', runOf(training(), { exact: false, facts: { not_captured: [{ source: 'CUDA', reason: 'no device' }] } }), 'No: CUDA was not captured', /CUDA not captured: no device/],
       ['unknown', runOf(training(), { exact: false }), 'No: the profile does not say why', /./],
     ];
     for (const [name, made, value, line] of reasons) {

@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const here = dirname(fileURLToPath(import.meta.url));
 const browsers = {
-  chromium: { find: async () => (await import('./browser.mjs')).findChromium(), tests: ['format', 'process', 'page', 'real'], missing: 'there is no Chromium; the package is chromium, or MEMPROF_TEST_CHROMIUM names one' },
+  chromium: { find: async () => (await import('./browser.mjs')).findChromium(), tests: ['format', 'process', 'workers', 'page', 'real'], missing: 'there is no Chromium; the package is chromium, or MEMPROF_TEST_CHROMIUM names one' },
   firefox: { find: async () => (await import('./firefox.mjs')).findFirefox(), tests: ['firefox'], missing: 'there is no Firefox; the package is firefox-esr, or MEMPROF_TEST_FIREFOX names one' },
 };
 const [name = 'chromium', ...files] = process.argv.slice(2);

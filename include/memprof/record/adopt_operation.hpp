@@ -6,6 +6,7 @@
 #include <memprof/record/operation_events.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/record/run_listener.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
@@ -58,13 +59,20 @@ class [[nodiscard]] adopted_operation {
       capture_ = 0;
       return;
     }
-    detail::begin_operation(open_, self, handle.name, 0, detail::scope_address(handle.number, handle.thread));
+    const std::uint64_t adopted = detail::scope_address(handle.number, handle.thread);
+    detail::begin_operation(open_, self, handle.name, 0, adopted);
     self.innermost_name = handle.name;
+    // Acquire pairs with the release of the one who listens.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      detail::tell_operation_adopted(*listener, open_, adopted);
   }
   adopted_operation(const adopted_operation&) = delete;
   adopted_operation& operator=(const adopted_operation&) = delete;
   ~adopted_operation() {
     if (capture_ == 0) return;
+    // Acquire, as above.
+    if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
+      listener->operation_ended(detail::id_for_run(open_));
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }
 

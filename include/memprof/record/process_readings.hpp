@@ -82,7 +82,9 @@ class process_readings {
     keep(1, true);
     keep(2, row.resident_bytes > rows_[2].resident_bytes);
     keep(3, row.recorded_bytes > rows_[3].recorded_bytes);
-    keep(4, row.unrecorded_heap_bytes > rows_[4].unrecorded_heap_bytes);
+    const std::int64_t unrecorded = at.records_malloc ? bytes_beyond_malloc(row) : row.unrecorded_heap_bytes;
+    keep(4, unrecorded > most_unrecorded_);
+    most_unrecorded_ = std::max(most_unrecorded_, unrecorded);
     is_new_ = true;
     is_empty_ = false;
   }
@@ -130,6 +132,13 @@ class process_readings {
     std::int64_t recorded_bytes = 0;
   };
 
+  /// Where every block of `malloc` is recorded: the rest of the process's own memory. What `malloc` does not tell counts in it.
+  [[nodiscard]] static std::int64_t bytes_beyond_malloc(const process_memory& row) noexcept {
+    const std::int64_t heap =
+        row.heap_bytes < 0 ? row.recorded_bytes : row.heap_bytes + std::max<std::int64_t>(0, row.free_heap_bytes);
+    return std::max<std::int64_t>(0, row.anonymous_bytes - heap - row.profiler_bytes);
+  }
+
   [[nodiscard]] static std::int64_t allocated_between(const capture_moment& before, const capture_moment& at) noexcept {
     return std::max<std::int64_t>(0, at.allocated_bytes - before.allocated_bytes);
   }
@@ -161,6 +170,7 @@ class process_readings {
   std::int64_t container_limit_ = -1;
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
+  std::int64_t most_unrecorded_ = -1;  ///< in any reading
   bool is_new_ = false;
   bool is_empty_ = true;
   noted notable_;

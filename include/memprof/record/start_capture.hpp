@@ -14,6 +14,7 @@
 #include <memprof/record/capture_watcher.hpp>
 #include <memprof/record/container_limit.hpp>
 #include <memprof/record/event_order.hpp>
+#include <memprof/record/find_run_listener.hpp>
 #include <memprof/record/growth_watch.hpp>
 #include <memprof/record/last_capture.hpp>
 #include <memprof/record/memory_space.hpp>
@@ -168,6 +169,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
         "begin_capture, or left it by siglongjmp; begin the capture elsewhere");
   }
   pin_module();
+  find_run_listener();
   const backend_guard serial{shared};
   {
     const internal_guard hidden;
@@ -206,7 +208,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
     capture_state* const state = made.release();
     shared.capture = state;
-    shared.capture_version = version_number;
+    shared.capture_version = part_version;
     shared.places = state->file.places();
     shared.ring_capacity = options.ring_capacity;
     shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);

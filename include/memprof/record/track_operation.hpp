@@ -60,7 +60,7 @@ class [[nodiscard]] operation_scope {
     self.innermost_name = name;
     // Acquire pairs with the release of the one who listens.
     if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
-      detail::tell_operation_began(*listener, this, name, tag);
+      detail::tell_operation_began(*listener, open_, tag);
   }
   operation_scope(const operation_scope&) = delete;
   operation_scope& operator=(const operation_scope&) = delete;
@@ -70,7 +70,7 @@ class [[nodiscard]] operation_scope {
       return;
     // Acquire, as above.
     if (const auto* const listener = abi_1::process_run_listener.load(std::memory_order_acquire)) [[unlikely]]
-      listener->operation_ended(this);
+      listener->operation_ended(detail::id_for_run(open_));
     // A scope that outlives its capture must not close one in the next.
     detail::end_operation(open_, abi_1::process_registry.active_capture.load(std::memory_order_relaxed) == capture_);
   }

@@ -1,5 +1,6 @@
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 
 #include <catch2/catch_test_macros.hpp>
@@ -48,6 +49,12 @@ TEST_CASE("profile remarks: rounded numbers do not contradict each other here, t
   CHECK(remarks_of(profile).size() > 0);
   profile.provenance.rounding = 10486;
   CHECK(remarks_of(profile).empty());
+}
+
+TEST_CASE("profile remarks: what was not captured is named, with the reason") {
+  memprof::profile profile = faultless();
+  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no\nCUDA device"}})};
+  CHECK(remarks_of(profile) == std::vector<std::string>{"CUDA not captured: there is no\\nCUDA device"});
 }
 
 TEST_CASE("profile remarks: libraries whose events are missing are named, with what to do") {

@@ -249,7 +249,7 @@ export function reservations(model: Model): string[] {
   if (approximations?.length) lines.push(`${number(approximations.length, 'operation')} only estimated`);
   if (unknownReads?.length) lines.push(`${number(unknownReads.length, 'value')} unknown to the simulation but read by the program`);
   if (sizes?.length) lines.push(`${number(sizes.length, 'size')} assumed, as the data is unknown to the simulation`);
-  if (notCaptured?.length) lines.push(`${number(notCaptured.length, 'source')} not captured`);
+  for (const { source, reason } of notCaptured ?? []) lines.push(`${shown(String(source))} not captured: ${shown(String(reason))}`);
   if (modules?.length) lines.push(`${number(modules.length, 'library', 'libraries')} not recorded`);
   if (isProcessIncomplete(model.profile)) lines.push(processLine(model.profile));
   return [...lines, ...(model.profile.provenance?.remarks ?? []).map(shown), ...model.run.notes.map(shown)];
@@ -269,7 +269,7 @@ function exactness(model: Model): Answer {
   } else if ((profile.provenance?.rounding ?? 1) > 1) {
     answer.value = `Rounded to about ${bytes(profile.provenance!.rounding)}`;
     answer.mood = 'plain';
-  } else if (isProcessIncomplete(profile)) {
+  } else if (isProcessIncomplete(profile) || profile.facts.not_captured?.length) {
     answer.value = 'Only for what was recorded';
     answer.mood = 'bad';
   } else if (profile.facts.approximations?.length) {

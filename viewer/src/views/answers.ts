@@ -1,6 +1,7 @@
 import { categoryColour, plainColour } from '../colours';
 import { type Answer, answersFor, ownersAtPeak, whereIsPeak } from '../data/answers';
 import type { Model } from '../data/model';
+import { workerLines } from '../data/workers';
 import { bar, h, swatch } from '../dom';
 import { bytes, categoryName, exactBytes, hasCategories, number, percent, shortened, shown, time } from '../format';
 import { shortenedApart, shortenedName } from '../names';
@@ -15,7 +16,7 @@ export function answersView(model: Model, store: Store): HTMLElement {
       section.replaceChildren(h('div', { class: 'answer wide' }, h('h2', {}, 'Nothing was recorded'), h('p', { class: 'value' }, 'No memory was allocated'), h('p', {}, 'The capture saw no allocation in any memory space.')));
       return;
     }
-    const cards = [peakCard(model, store), ownersCard(store), ...answersFor(model, space).map((a) => answerCard(store, a))];
+    const cards = [peakCard(model, store), ownersCard(model, store), ...answersFor(model, space).map((a) => answerCard(store, a))];
     if (model.spaces.length > 1) cards.push(spacesCard(model, store));
     section.classList.toggle('with-spaces', model.spaces.length > 1);
     section.replaceChildren(...cards);
@@ -56,7 +57,7 @@ function peakCard(model: Model, store: Store): HTMLElement {
   );
 }
 
-function ownersCard(store: Store): HTMLElement {
+function ownersCard(model: Model, store: Store): HTMLElement {
   const space = store.space!;
   const owners = ownersAtPeak(space.profile);
   const set = space.profile.live_at_peak;
@@ -82,7 +83,7 @@ function ownersCard(store: Store): HTMLElement {
   const left = owners.slice(7);
   const rest = set.remaining_bytes + left.reduce((sum, o) => sum + o.bytes, 0);
   if (rest > 0) list.append(h('tr', { class: 'muted' }, h('td', {}, `${number(set.remaining_operations + left.reduce((sum, o) => sum + o.paths, 0), 'other operation')}`), h('td'), h('td', { class: 'number' }, bytes(rest)), h('td', { class: 'number' }, percent(rest, set.bytes))));
-  return h('div', { class: 'answer owners-answer', 'data-answer': 'owners' }, h('h2', {}, 'Who held it'), owners.length > 0 ? list : h('p', {}, 'Nothing was live.'));
+  return h('div', { class: 'answer owners-answer', 'data-answer': 'owners' }, h('h2', {}, 'Who held it'), owners.length > 0 ? list : h('p', {}, 'Nothing was live.'), ...workerLines(model.profile, space.profile).map((line) => h('p', {}, line)));
 }
 
 function answerCard(store: Store, answer: Answer): HTMLElement {
