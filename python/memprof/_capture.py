@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     Tracked = TypeVar("Tracked")
 
 
+_holder = ""
+
+
+def set_holder(remark: str) -> None:
+    """What to say to who begins another capture while the active one lasts; "": what the library says."""
+    global _holder
+    _holder = remark
+
+
 class Capture:
     """A capture, from its construction to `end`: also as `with`, or for as long as the object lives.
 
@@ -52,6 +61,8 @@ class Capture:
     ) -> None:
         self._profile: _core.Profile | None = None
         self._scopes: ModuleScopes | None = None
+        if _holder and _core.is_capturing():
+            raise _core.Error(_holder)
         if torch is None:
             torch = self._simulates or "torch" in sys.modules
         if torch:

@@ -100,13 +100,11 @@ void detach(void* source) {
 #endif
 }
 
-void report_facts([[maybe_unused]] void* source) {
-#if _GLIBCXX_USE_CXX11_ABI  // facts hold std::strings, and the capture has the new ones
+void report_facts(void* source) {
   auto& attached = *static_cast<torch_source*>(source);
   attached.backend.report_facts(attached.writer);
 #ifdef MEMPROF_TORCH_CUDA
   if (attached.records_cuda) attached.cuda.report_facts(attached.writer);
-#endif
 #endif
 }
 
