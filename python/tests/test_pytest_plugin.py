@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.util
 import json
 import pathlib
 import sys
@@ -8,6 +9,8 @@ from collections.abc import Callable
 import pytest
 
 pytest_plugins = ["pytester"]
+# Not imported here: pytester forgets the modules that a test has imported, and torch cannot be imported twice.
+needs_torch = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 Run = Callable[..., pytest.RunResult]
 
 HEAD = """
@@ -112,14 +115,14 @@ import torch
 
 @pytest.mark.memprof(no_dispatch=True, device="gpu-24gb", space="cuda:0", peak_at_most={})
 def test_a_layer():
-    weights = torch.nn.Linear(4096, 4096, bias=False).to("cuda")
-    output = weights(torch.ones(4096, 4096, device="cuda"))
+    weights = torch.nn.Linear(4096, 4096, bias=False).to("cuda").weight
+    output = weights * torch.ones(4096, 4096, device="cuda")
     assert torch.cuda.get_device_name()
 """
 
 
+@needs_torch
 def test_a_test_may_be_simulated(run: Run, pytester: pytest.Pytester) -> None:
-    pytest.importorskip("torch")
     # Weights, input and output have 4096 x 4096 floats each: 192 MiB.
     saved = [run(SIMULATED.format("192 << 20"), f"--memprof-save={name}.json") for name in ("first", "second")]
     for result in saved:
@@ -132,8 +135,8 @@ def test_a_test_may_be_simulated(run: Run, pytester: pytest.Pytester) -> None:
     failed.stdout.fnmatch_lines(["*the peak of cuda:0 is 192 MiB (201,326,592 B)*"])
 
 
+@needs_torch
 def test_a_simulated_test_needs_neither_gpu_nor_memory_and_the_next_test_is_real(run: Run) -> None:
-    pytest.importorskip("torch")
     text = """
 import torch
 
@@ -165,8 +168,8 @@ def test_unmarked():
         refused.stdout.fnmatch_lines(["E*@pytest.mark.memprof captures this test already: take the mark's own no_dispatch=True*"])
 
 
+@needs_torch
 def test_a_device_that_does_not_exist_fails_its_test(run: Run) -> None:
-    pytest.importorskip("torch")
     failed = run(TWO_MIB.format("no_dispatch=True, device='gpu-24bg'"))
     failed.assert_outcomes(failed=1)
     failed.stdout.fnmatch_lines(["*@pytest.mark.memprof: *gpu-24bg*"])
