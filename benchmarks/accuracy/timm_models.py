@@ -65,11 +65,14 @@ def _train(name: str, batch: int, capacity: float) -> Prediction:
         # The measurements' PyTorch is older than 2.12: of free blocks of one size, the lowest address is taken.
         _core._begin_claimed_device(int(capacity * MIB), "", True)
         with timm_training.benchmarked_convolutions(torch.cuda.empty_cache):
-            made.has_convolutions, made.classes = timm_training.train(name, batch)
+            try:
+                made.has_convolutions, made.classes = timm_training.train(name, batch)
+            except torch.OutOfMemoryError:
+                made.fits = False
         stats = torch.cuda.memory_stats()
     made.live = capture.profile.space("cuda:0").cumulative_peak / MIB
     made.reserved = stats["reserved_bytes.all.peak"] / MIB
-    made.fits = stats["num_ooms"] == 0
+    made.fits = made.fits and stats["num_ooms"] == 0
     facts = capture.profile.facts
     made.estimated = " ".join(sorted({row["name"].removeprefix("aten::") for table in ("approximations", "assumed_sizes") for row in facts.get(table) or ()}))
     made.seconds, made.cpu_seconds = time.monotonic() - begin, time.process_time() - cpu_begin
