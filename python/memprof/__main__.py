@@ -18,12 +18,16 @@ def main() -> None:
         from . import run
 
         if run.is_script(sys.argv[2:]):
+            run.require_script(sys.argv[2:])
             call = run.command_of(program, sys.argv[2:])
             environment = {**environment, "RUN_BY_MEMPROF_ITSELF": "1"}  # type: ignore[assignment]
-    elif sys.argv[1:2] == ["fit"]:
+    elif sys.argv[1:2] == ["fit"] or sys.argv[1:3] == ["help", "fit"]:
         from . import _fit
 
-        if _fit.has_command(sys.argv[2:]):
+        if sys.argv[1] == "help" or _fit.asks_for_help(sys.argv[2:]):
+            _fit.print_help()
+            call = [program, "fit", "--help"]
+        elif _fit.has_command(sys.argv[2:]):
             sys.exit(_fit.main(sys.argv[2:]))
     try:
         os.execve(program, call, environment)

@@ -21,6 +21,15 @@ if TYPE_CHECKING:
     Tracked = TypeVar("Tracked")
 
 
+_holder = ""
+
+
+def set_holder(remark: str) -> None:
+    """What to say to who begins another capture while the active one lasts; "": what the library says."""
+    global _holder
+    _holder = remark
+
+
 class Capture:
     """A capture, from its construction to `end`: also as `with`, or for as long as the object lives.
 
@@ -52,6 +61,8 @@ class Capture:
     ) -> None:
         self._profile: _core.Profile | None = None
         self._scopes: ModuleScopes | None = None
+        if _holder and _core.is_capturing():
+            raise _core.Error(_holder)
         if torch is None:
             torch = self._simulates or "torch" in sys.modules
         if torch:
@@ -152,6 +163,7 @@ class NoDispatch(Capture):
 
     _simulates = True
     _simulation: Simulation | None = None
+    _at_exit: Callable[[], None] | None = None
 
     def __init__(self, *, device: str | os.PathLike[str] = "", raise_out_of_memory: bool = False, **options: Any) -> None:
         if raise_out_of_memory and not _core._cuda_capacity(os.fspath(device)):
@@ -164,6 +176,7 @@ class NoDispatch(Capture):
             from .torch._simulation import Simulation
 
             self._simulation = Simulation()
+            self._end_before_exit()
         begun: _core._Capture | None = None
         try:
             begun = _core._Capture(no_dispatch=True, **options)
@@ -176,7 +189,26 @@ class NoDispatch(Capture):
             raise
         return begun
 
+    def _end_before_exit(self) -> None:
+        """Once modules are being taken down, torch cannot be given back what the simulation has taken."""
+        import atexit
+        import weakref
+
+        this = weakref.ref(self)
+
+        def end() -> None:
+            capture = this()
+            if capture is not None:
+                capture.end()
+
+        self._at_exit = atexit.register(end)
+
     def _undo(self) -> None:
+        if self._at_exit is not None:
+            import atexit
+
+            atexit.unregister(self._at_exit)
+            self._at_exit = None
         if self._simulation is not None:
             self._simulation.undo()
             self._simulation = None

@@ -6,6 +6,10 @@
 A marked test runs in a capture of its own, which sees what libtorch, tracked arrays and memory spaces allocate while the test's
 function runs: nothing of fixtures, of pytest or of other plugins. `--memprof-save FILE` keeps the peaks of all marked tests, and
 `--memprof-compare FILE` fails each whose peak is greater than the one that FILE has.
+
+    @pytest.mark.memprof(no_dispatch=True, device="gpu-24gb", peak_at_most="20 GiB")
+
+runs the test without its memory and its kernels (`memprof.no_dispatch`), on any machine, and with the same peak each time.
 """
 
 from __future__ import annotations
@@ -26,6 +30,10 @@ if TYPE_CHECKING:
     Peaks = dict[str, int]
 
 _PROPERTY = "memprof"
+_HOLDER = (
+    "@pytest.mark.memprof captures this test already: take the mark's own no_dispatch=True and device=... in place of "
+    "memprof.no_dispatch, or remove the mark"
+)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,21 +45,34 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers",
-        "memprof(peak_at_most=None, grow_at_most=None, space=None): the test fails if it has more than that live at one "
-        "moment, or leaves more than that behind; bytes, or text such as '64 MiB'; in each memory space, or in `space` alone",
+        "memprof(peak_at_most=None, grow_at_most=None, space=None, no_dispatch=False, device=''): the test fails if it has more "
+        "than that live at one moment, or leaves more than that behind; bytes, or text such as '64 MiB'; in each memory space, or "
+        "in `space` alone. no_dispatch runs it without memory and kernels, on `device`",
     )
     config.pluginmanager.register(_Plugin(config), "memprof of this run")
 
 
-class _Limit:
+class _Mark:
     """The arguments of a mark."""
 
     def __init__(
-        self, peak_at_most: int | str | None = None, grow_at_most: int | str | None = None, space: str | None = None
+        self,
+        peak_at_most: int | str | None = None,
+        grow_at_most: int | str | None = None,
+        space: str | None = None,
+        no_dispatch: bool = False,
+        device: str | os.PathLike[str] = "",
     ) -> None:
         self.peak = None if peak_at_most is None else _bytes_of("peak_at_most", peak_at_most)
         self.growth = None if grow_at_most is None else _bytes_of("grow_at_most", grow_at_most)
         self.space = space
+        self._no_dispatch, self._device = no_dispatch, device
+
+    def capture(self) -> _capture.Capture:
+        """Begins the capture of the test, which is the only one until it ends."""
+        begun = (_capture.NoDispatch if self._no_dispatch else _capture.Capture)(device=self._device)
+        _capture.set_holder(_HOLDER)
+        return begun
 
     def faults(self, profile: _core.Profile) -> list[str]:
         """What is over a limit, a line each."""
@@ -93,18 +114,19 @@ class _Plugin:
             yield
             return
         try:
-            limit = _Limit(*mark.args, **mark.kwargs)
-        except (TypeError, ValueError) as fault:
+            wanted = _Mark(*mark.args, **mark.kwargs)
+            gc.collect()  # what earlier tests left must not go during this one
+            capture = wanted.capture()
+        except (TypeError, ValueError, ImportError, _core.Error) as fault:
             pytest.fail(f"@pytest.mark.memprof: {fault}", pytrace=False)
-        gc.collect()  # what earlier tests left must not go during this one
-        capture = _capture.Capture()
         outcome = yield
         gc.collect()
         capture.end()
+        _capture.set_holder("")
         profile = capture.profile
         peaks = {space.name: space.cumulative_peak for space in profile.spaces}
         item.user_properties.append((_PROPERTY, peaks))
-        faults = limit.faults(profile) + self._faults_by_comparison(item.nodeid, peaks)
+        faults = wanted.faults(profile) + self._faults_by_comparison(item.nodeid, peaks)
         if faults and outcome.excinfo is None:
             try:
                 pytest.fail("\n".join([*faults, "", profile.text(max_lines=20)]), pytrace=False)

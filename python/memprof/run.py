@@ -36,6 +36,30 @@ def command_of(program: str, arguments: list[str]) -> list[str]:
     return [program, "run", *arguments[:place], "--", sys.executable, *flags, "-m", __name__, *arguments[place:]]
 
 
+def require_script(arguments: list[str]) -> None:
+    """Ends this process, with Python's own exit status, if the script or the module in the arguments of `memprof run` is absent."""
+    name, *module = arguments[_place_of_script(arguments) :]
+    if name != "-m":
+        _text_of(name, "memprof run")
+    elif module and not _has_module(module[0].partition(".")[0]):
+        print(f"memprof run: no module named '{module[0]}'", file=sys.stderr)
+        sys.exit(1)
+
+
+def _has_module(name: str) -> bool:
+    """Whether `python -m` finds a module or a package of that name, without a dot."""
+    import importlib.util
+
+    path = list(sys.path)
+    sys.path.insert(0, os.getcwd())
+    try:
+        return name in sys.builtin_module_names or importlib.util.find_spec(name) is not None
+    except (ImportError, ValueError):
+        return True  # it is there, and Python says what is wrong with it
+    finally:
+        sys.path[:] = path
+
+
 def _place_of_script(arguments: list[str]) -> int:
     place = 0
     while place < len(arguments) and arguments[place].startswith("--") and arguments[place] != "--":
@@ -114,16 +138,20 @@ def _become_script(arguments: list[str], command: str) -> None:
     path = arguments[0]
     sys.argv = list(arguments)
     _put_first(os.path.dirname(os.path.realpath(path)))
-    try:
-        with open(path, "rb") as file:
-            text = file.read()
-    except OSError as fault:
-        print(f"{command}: cannot open '{path}': {fault.strerror}", file=sys.stderr)
-        sys.exit(2)  # as Python does
+    text = _text_of(path, command)
     place = os.path.join(os.getcwd(), path)
     names = _new_main()
     names.update(__file__=place, __cached__=None)
     exec(compile(text, place, "exec"), names)
+
+
+def _text_of(path: str, command: str) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return file.read()
+    except OSError as fault:
+        print(f"{command}: cannot open '{path}': {fault.strerror}", file=sys.stderr)
+        sys.exit(2)  # as Python does
 
 
 def _new_main() -> dict[str, object]:

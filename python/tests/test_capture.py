@@ -219,6 +219,14 @@ def test_a_forked_child_and_its_parent_both_end_well() -> None:
     assert subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout == "10\n"
 
 
+def test_importing_takes_nothing_but_the_package_with_it() -> None:
+    program = f"import sys; sys.path[:] = {sys.path!r}; had = set(sys.modules); import memprof; print(*sorted({{*sys.modules}} - had))"
+    done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
+    # Its own modules are few, and `atexit` is in the interpreter: it takes some milliseconds, most of them to load _core.
+    own = ["memprof", "memprof._capture", "memprof._core", "memprof._notebook"]
+    assert [name for name in done.stdout.split() if name not in ("__future__", "atexit")] == own
+
+
 def test_importing_takes_no_large_module_with_it() -> None:
     program = f"import sys; sys.path[:] = {sys.path!r}; import memprof; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-S", "-E", "-c", program], check=True, capture_output=True, text=True)

@@ -229,3 +229,9 @@ print(weight.grad.device, capture.profile.space("cuda:0").cumulative_current)
     # The weight and its gradient.
     said = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env={**os.environ}).stdout
     assert said == "cuda:0 8000000\n"
+
+
+def test_a_capture_that_is_open_at_the_end_of_the_program() -> None:
+    program = "import memprof, torch\nopen_till_the_end = memprof.no_dispatch()\ntorch.ones(3)\n"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")

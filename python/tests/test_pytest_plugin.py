@@ -107,6 +107,71 @@ class Case(unittest.TestCase):
     run(text.replace("=9", "=10")).assert_outcomes(passed=1)
 
 
+SIMULATED = """
+import torch
+
+@pytest.mark.memprof(no_dispatch=True, device="gpu-24gb", space="cuda:0", peak_at_most={})
+def test_a_layer():
+    weights = torch.nn.Linear(4096, 4096, bias=False).to("cuda")
+    output = weights(torch.ones(4096, 4096, device="cuda"))
+    assert torch.cuda.get_device_name()
+"""
+
+
+def test_a_test_may_be_simulated(run: Run, pytester: pytest.Pytester) -> None:
+    pytest.importorskip("torch")
+    # Weights, input and output have 4096 x 4096 floats each: 192 MiB.
+    saved = [run(SIMULATED.format("192 << 20"), f"--memprof-save={name}.json") for name in ("first", "second")]
+    for result in saved:
+        result.assert_outcomes(passed=1)
+    first, second = (pathlib.Path(pytester.path, f"{name}.json").read_text() for name in ("first", "second"))
+    assert first == second
+    assert json.loads(first)["peaks"]["test_it.py::test_a_layer"]["cuda:0"] == 192 << 20
+    failed = run(SIMULATED.format("(192 << 20) - 1"))
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*the peak of cuda:0 is 192 MiB (201,326,592 B)*"])
+
+
+def test_a_simulated_test_needs_neither_gpu_nor_memory_and_the_next_test_is_real(run: Run) -> None:
+    pytest.importorskip("torch")
+    text = """
+import torch
+
+@pytest.mark.memprof(no_dispatch=True, device="gpu-80gb", peak_at_most="70 GiB")
+def test_sixty_four_gib():
+    torch.empty(1 << 34, device="cuda")
+
+def test_a_plain_one():
+    assert torch.ones(3).sum().item() == 3
+    assert not memprof.is_capturing()
+"""
+    run(text).assert_outcomes(passed=2)
+
+
+def test_a_capture_within_a_marked_test_is_refused_with_what_to_do(run: Run) -> None:
+    text = """
+@pytest.mark.memprof
+def test_it():
+    with memprof.INNER():
+        pass
+
+def test_unmarked():
+    with memprof.capture():
+        pass
+"""
+    for inner in ("no_dispatch", "capture"):
+        refused = run(text.replace("INNER", inner))
+        refused.assert_outcomes(failed=1, passed=1)
+        refused.stdout.fnmatch_lines(["E*@pytest.mark.memprof captures this test already: take the mark's own no_dispatch=True*"])
+
+
+def test_a_device_that_does_not_exist_fails_its_test(run: Run) -> None:
+    pytest.importorskip("torch")
+    failed = run(TWO_MIB.format("no_dispatch=True, device='gpu-24bg'"))
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["*@pytest.mark.memprof: *gpu-24bg*"])
+
+
 @pytest.mark.parametrize("mark", ["peak_at_most='2 Mib.'", "peak_at_most=-1", "peak_at_mots=3"])
 def test_a_bad_mark_fails_its_test(run: Run, mark: str) -> None:
     failed = run(TWO_MIB.format(mark))

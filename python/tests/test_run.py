@@ -112,8 +112,15 @@ def test_a_signal_that_ends_the_script_ends_the_run(run: Run, tmp_path: pathlib.
 
 
 def test_a_script_that_is_absent_or_no_script_is_one_line(run: Run, tmp_path: pathlib.Path) -> None:
-    done = subprocess.run([sys.executable, "-m", "memprof", "run", "absent.py"], cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 2 and "memprof run: cannot open 'absent.py': No such file or directory\n" in done.stderr
+    (tmp_path / "package").mkdir()
+    for options in ((), ("--profile", "run.json")):
+        done = alone(tmp_path, "-m", "memprof", "run", *options, "absent.py", "--batch-size", "16")
+        assert (done.returncode, done.stdout) == (alone(tmp_path, "absent.py").returncode, "")
+        assert done.stderr == "memprof run: cannot open 'absent.py': No such file or directory\n"
+    for module, line in (("absent.train", "memprof run: no module named 'absent.train'\n"), ("package.train", None)):
+        done = alone(tmp_path, "-m", "memprof", "run", "-m", module)
+        assert done.returncode == alone(tmp_path, "-m", module).returncode == 1
+        assert done.stderr == line if line else "No module named package.train" in done.stderr
     done = subprocess.run([sys.executable, "-m", "memprof", "run", "-m"], cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode != 0 and "expected a script" in done.stderr
 

@@ -37,6 +37,8 @@
 #define MEMPROF_SINGLE_HEADER_1
 
 // ---- <memprof/version.hpp>
+#include <cstddef>  // says which std::string libstdc++ has
+
 // The one place the version is written: CMake and the packages parse these three lines.
 #define MEMPROF_VERSION_MAJOR 0
 #define MEMPROF_VERSION_MINOR 1
@@ -46,16 +48,26 @@
 #define MEMPROF_DETAIL_VERSION_STRING(major, minor, patch) \
   MEMPROF_DETAIL_QUOTE(major) "." MEMPROF_DETAIL_QUOTE(minor) "." MEMPROF_DETAIL_QUOTE(patch)
 
-#define MEMPROF_DETAIL_PASTE(major, minor, patch, suffix) v##major##_##minor##_##patch##suffix
-#define MEMPROF_DETAIL_ABI(major, minor, patch, suffix) MEMPROF_DETAIL_PASTE(major, minor, patch, suffix)
+#define MEMPROF_DETAIL_PASTE(major, minor, patch, exceptions, string) v##major##_##minor##_##patch##exceptions##string
+#define MEMPROF_DETAIL_ABI(major, minor, patch, exceptions, string) MEMPROF_DETAIL_PASTE(major, minor, patch, exceptions, string)
+
+#if defined(__cpp_exceptions)
+#define MEMPROF_DETAIL_EXCEPTIONS
+#else
+#define MEMPROF_DETAIL_EXCEPTIONS _noexcept
+#endif
+#if defined(__GLIBCXX__) && !_GLIBCXX_USE_CXX11_ABI
+#define MEMPROF_DETAIL_STRING _former_string
+#else
+#define MEMPROF_DETAIL_STRING
+#endif
 
 /// The inline namespace of all code: two versions of the library in one program, or translation units with and without
-/// exceptions, share no function. They only share the registry (record/registry.hpp).
-#if defined(__cpp_exceptions)
-#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, )
-#else
-#define MEMPROF_ABI MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, _noexcept)
-#endif
+/// exceptions, or with the two kinds of libstdc++'s `std::string`, share no function. They only share the registry
+/// (record/registry.hpp).
+#define MEMPROF_ABI                                                                                                  \
+  MEMPROF_DETAIL_ABI(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH, MEMPROF_DETAIL_EXCEPTIONS, \
+                     MEMPROF_DETAIL_STRING)
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -66,6 +78,19 @@ inline constexpr unsigned version_number =
 /// The library's version, "major.minor.patch".
 inline constexpr const char* version_string =
     MEMPROF_DETAIL_VERSION_STRING(MEMPROF_VERSION_MAJOR, MEMPROF_VERSION_MINOR, MEMPROF_VERSION_PATCH);
+
+namespace detail {
+
+inline constexpr unsigned former_string_bit = 1U << 31;
+
+/// What parts of a process have in common that know each other's types.
+#if defined(__GLIBCXX__) && !_GLIBCXX_USE_CXX11_ABI
+inline constexpr unsigned part_version = version_number | former_string_bit;
+#else
+inline constexpr unsigned part_version = version_number;
+#endif
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -1388,8 +1413,6 @@ namespace detail {
 
 namespace memprof::inline MEMPROF_ABI {
 
-struct fact_table;
-
 namespace detail {
 class profiler_blocks;
 class phantom_addresses;
@@ -1405,7 +1428,7 @@ namespace memprof::abi_1 {
 ///
 /// Its layout is frozen: changing any type in it, or how rings and the order word are used, requires a new `abi_N` namespace and
 /// a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions with the
-/// same layout record into the same capture. Only the version that began a capture knows its type (`capture_version`).
+/// same layout record into the same capture. Only parts like the one that began a capture know its type (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
   static constexpr std::uint32_t max_spaces = any_space;
@@ -1423,6 +1446,9 @@ struct registry {
   std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
   std::atomic<std::uint32_t> uses{0};            ///< of the active capture: whether it records uses of blocks; likewise
   std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
+  /// Gives the active capture a table of facts, as `encode_facts` makes it: the types of a table differ between versions and with
+  /// the `std::string` that a part was compiled with. Called under the lock; null while there is no capture.
+  void (*add_fact_records)(registry&, std::string_view) = nullptr;
 
   alignas(64) detail::futex_lock lock;
   std::atomic<detail::event_ring*> rings{nullptr};
@@ -1457,14 +1483,14 @@ struct registry {
   /// Gives the active capture an event without a thread, ordered after everything drained so far. Called under the lock; null
   /// while there is no capture.
   void (*put_event)(registry&, const event&) noexcept = nullptr;
-  /// Tell the active capture about a new name, a new memory space, and facts. Called under the lock; null while there is no
-  /// capture.
+  /// Tell the active capture about a new name and a new memory space. Called under the lock; null while there is no capture.
   void (*define_name)(registry&, label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
-  void (*add_facts)(registry&, const fact_table&) = nullptr;
+  /// Always null: here earlier builds look for a function that takes a table itself.
+  void (*former_add_facts)() = nullptr;
   detail::futex_lock backend_lock;            ///< serialises calls to a capture's backends; taken before `lock`, never inside it
-  void* capture = nullptr;                    ///< the active or last capture; only the version that began it knows its type
-  std::uint32_t capture_version = 0;          ///< that version, as `version_number`
+  void* capture = nullptr;                    ///< the active or last capture; only parts like the one that began it know its type
+  std::uint32_t capture_version = 0;          ///< that part's `part_version`
   detail::event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   detail::ring_places* places =
@@ -1486,7 +1512,9 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
-static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128, "its layout is frozen");
+static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128 &&
+                  offsetof(registry, add_fact_records) < 128,
+              "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under
 /// `-fvisibility=hidden` and the dynamic linker binds all parts to the first definition it finds.
@@ -3281,6 +3309,282 @@ concept event_writer = requires(T writer, space_id space, block_address address,
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/trace/varint.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Size of the longest varint of a 64-bit value.
+inline constexpr int max_varint_bytes = 10;
+
+/// Values below this are written without a branch on their length.
+inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
+
+/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
+inline constexpr auto continuation_bits = [] {
+  std::array<std::uint32_t, 28> bits{};
+  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
+  return bits;
+}();
+
+/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
+/// it. May write up to `max_varint_bytes`, whatever the value.
+[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
+  if (value < max_short_varint) [[likely]] {
+    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
+    const auto low = static_cast<std::uint32_t>(value);
+    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
+    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
+    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
+    spread |= continuation_bits[top_bit];
+    std::memcpy(out, &spread, sizeof spread);
+    return out + (9 * top_bit + 73) / 64;
+  }
+  while (value >= 0x80) {
+    *out++ = static_cast<unsigned char>(value | 0x80);
+    value >>= 7;
+  }
+  *out++ = static_cast<unsigned char>(value);
+  return out;
+}
+
+/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
+[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
+                                                     std::uint64_t& value) noexcept {
+  if (in != end && *in < 0x80) [[likely]] {
+    value = *in;
+    return in + 1;
+  }
+  value = 0;
+  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
+    const std::uint64_t bits = *in++;
+    if (shift == 63 && bits > 1) return nullptr;
+    value |= (bits & 0x7F) << shift;
+    if (bits < 0x80) return in;
+  }
+  return nullptr;
+}
+
+/// Maps small differences of either sign to small numbers.
+[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
+  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
+}
+[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
+  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/payload.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Appends numbers and text to a record's payload.
+class payload_writer {
+ public:
+  payload_writer& number(std::uint64_t value) {
+    unsigned char bytes[max_varint_bytes];
+    const unsigned char* const end = put_varint(bytes, value);
+    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
+    return *this;
+  }
+  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
+  payload_writer& text(std::string_view value) {
+    number(value.size());
+    text_.append(value);
+    return *this;
+  }
+  payload_writer& real(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
+    return *this;
+  }
+  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
+
+ private:
+  std::string text_;
+};
+
+/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
+class payload_reader {
+ public:
+  explicit payload_reader(std::string_view payload) noexcept
+      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
+
+  [[nodiscard]] std::uint64_t number() noexcept {
+    std::uint64_t value = 0;
+    const unsigned char* const behind = get_varint(next_, end_, value);
+    if (behind == nullptr) return fail();
+    next_ = behind;
+    return value;
+  }
+  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
+  [[nodiscard]] std::string_view text() noexcept {
+    const std::uint64_t size = number();
+    if (size > left()) return fail(), std::string_view{};
+    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
+    next_ += size;
+    return value;
+  }
+  [[nodiscard]] double real() noexcept {
+    if (left() < 8) return fail(), 0;
+    std::uint64_t bits = 0;
+    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
+    return std::bit_cast<double>(bits);
+  }
+  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+
+ private:
+  std::uint64_t fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+    return 0;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+/// The payload of a name or a space: small, and built without heap memory.
+class small_payload {
+ public:
+  small_payload& number(std::uint64_t value) noexcept {
+    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
+    return *this;
+  }
+  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
+
+ private:
+  unsigned char bytes_[5 * max_varint_bytes];
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/trace/fact_part.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <variant>
+
+/// @file
+/// Encoding of facts as records of a trace: docs/trace_format.md.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// Consecutive rows of a table of facts, as one record of a trace holds them.
+struct fact_part {
+  fact_table table;             ///< with these rows only
+  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
+  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
+};
+
+namespace detail {
+
+inline void put_row(payload_writer& out, const vector<fact_value>& row) {
+  for (const fact_value& value : row) {
+    out.number(value.index());
+    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
+      out.signed_number(*integer);
+    } else if (const auto* real = std::get_if<double>(&value)) {
+      out.real(*real);
+    } else if (const auto* text = std::get_if<std::string>(&value)) {
+      out.text(*text);
+    }
+  }
+}
+
+/// Reads a value written by `put_row`; false if its type is unknown.
+[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
+  switch (in.number()) {
+    case 0: value = in.signed_number(); return true;
+    case 1: value = in.real(); return true;
+    case 2: value = std::string{in.text()}; return true;
+    default: return false;
+  }
+}
+
+/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
+/// others add to it.
+template <class Visitor>
+void for_each_part(const fact_table& table, Visitor&& visit) {
+  constexpr std::size_t enough = std::size_t{64} * 1024;
+  std::size_t row = 0;
+  do {
+    payload_writer rows;
+    const std::size_t first = row;
+    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
+    payload_writer out;
+    out.text(table.name).number(first).number(table.columns.size());
+    for (const std::string& column : table.columns) out.text(column);
+    out.number(row - first);
+    visit(out.bytes() + rows.bytes());
+  } while (row < table.rows.size());
+}
+
+/// A `fitted` table as its records, one behind the other: how a table passes from one part of a process to another, which may
+/// have other types.
+[[nodiscard]] inline std::string encode_facts(const fact_table& table) {
+  payload_writer out;
+  for_each_part(table, [&](std::string_view record) { out.text(record); });
+  return out.bytes();
+}
+
+/// About how much memory a row takes.
+[[nodiscard]] inline std::size_t bytes_of_row(const vector<fact_value>& row) noexcept {
+  constexpr std::size_t block = 16;  // what an allocation costs
+  constexpr std::size_t short_text = 15;
+  std::size_t bytes = sizeof(vector<fact_value>) + block + row.size() * sizeof(fact_value);
+  for (const fact_value& value : row) {
+    const auto* const text = std::get_if<std::string>(&value);
+    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
+  }
+  return bytes;
+}
+
+[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
+  fact_table& table = part.table;
+  payload_reader in{payload};
+  table.name = in.text();
+  part.first_row = in.number();
+  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
+  const std::uint64_t columns = in.number();
+  if (columns > max_fact_columns) return false;
+  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
+    table.columns.emplace_back(in.text());
+  }
+  const std::uint64_t rows = in.number();
+  if (table.columns.empty() && rows != 0) return false;
+  std::size_t bytes = 0;
+  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
+    if (bytes > max_fact_bytes) {
+      part.left_out = rows - row;
+      break;
+    }
+    vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
+    for (fact_value& value : values) {
+      if (!get_fact(in, value)) return false;
+    }
+    bytes += bytes_of_row(values);
+  }
+  return !in.has_failed() && part.first_row + rows >= rows;
+}
+
+}  // namespace detail
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/record/event_sink.hpp>
 #include <concepts>
 #include <cstddef>
@@ -3498,12 +3802,13 @@ class event_sink {
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
 
   /// Adds a table of facts to the capture, replacing an earlier one of that name. Cuts columns beyond 32 and text beyond 4,096
-  /// bytes (`fitted`). Takes a lock.
+  /// bytes. The capture may be that of another part of the process, with another version of the library. Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
     registry& shared = abi_1::process_registry;
     const detail::internal_control_guard lock{shared};
-    if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
+    if (shared.add_fact_records == nullptr) return;
+    shared.add_fact_records(shared, detail::encode_facts(detail::fitted(facts)));
   }
 };
 static_assert(event_writer<event_sink>);
@@ -12440,82 +12745,8 @@ struct unrecorded_module {
 
 #endif  // MEMPROF_SINGLE_HEADER_5
 
-#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#if !defined(MEMPROF_SINGLE_HEADER_6) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_6
-
-// ---- <memprof/trace/varint.hpp>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Size of the longest varint of a 64-bit value.
-inline constexpr int max_varint_bytes = 10;
-
-/// Values below this are written without a branch on their length.
-inline constexpr std::uint64_t max_short_varint = std::uint64_t{1} << 28;
-
-/// The top bits of a varint's bytes, indexed by the position of the value's highest bit.
-inline constexpr auto continuation_bits = [] {
-  std::array<std::uint32_t, 28> bits{};
-  for (std::size_t top_bit = 7; top_bit < bits.size(); ++top_bit) bits[top_bit] = 0x80 | bits[top_bit - 7] << 8;
-  return bits;
-}();
-
-/// Writes `value`, seven bits per byte, lowest first (LEB128, as in Protocol Buffers and DWARF), and returns the position after
-/// it. May write up to `max_varint_bytes`, whatever the value.
-[[nodiscard, gnu::always_inline]] inline unsigned char* put_varint(unsigned char* out, std::uint64_t value) noexcept {
-  if (value < max_short_varint) [[likely]] {
-    // No branch on the length, which is unpredictable for sizes: writes four groups at once and advances by the used ones.
-    const auto low = static_cast<std::uint32_t>(value);
-    const auto top_bit = static_cast<std::uint32_t>(31 ^ __builtin_clz(low | 1));
-    std::uint32_t spread = (low & 0x3FFF) | (low & 0xFFFC000) << 2;
-    spread = (spread & 0x7F007F) | (spread & 0x3F803F80) << 1;
-    spread |= continuation_bits[top_bit];
-    std::memcpy(out, &spread, sizeof spread);
-    return out + (9 * top_bit + 73) / 64;
-  }
-  while (value >= 0x80) {
-    *out++ = static_cast<unsigned char>(value | 0x80);
-    value >>= 7;
-  }
-  *out++ = static_cast<unsigned char>(value);
-  return out;
-}
-
-/// Reads a varint from `put_varint`; null if it does not end before `end` or exceeds 64 bits.
-[[nodiscard]] inline const unsigned char* get_varint(const unsigned char* in, const unsigned char* end,
-                                                     std::uint64_t& value) noexcept {
-  if (in != end && *in < 0x80) [[likely]] {
-    value = *in;
-    return in + 1;
-  }
-  value = 0;
-  for (unsigned shift = 0; in != end && shift < 64; shift += 7) {
-    const std::uint64_t bits = *in++;
-    if (shift == 63 && bits > 1) return nullptr;
-    value |= (bits & 0x7F) << shift;
-    if (bits < 0x80) return in;
-  }
-  return nullptr;
-}
-
-/// Maps small differences of either sign to small numbers.
-[[nodiscard]] constexpr std::uint64_t zigzag(std::int64_t value) noexcept {
-  return (static_cast<std::uint64_t>(value) << 1) ^ static_cast<std::uint64_t>(value >> 63);
-}
-[[nodiscard]] constexpr std::int64_t unzigzag(std::uint64_t value) noexcept {
-  return static_cast<std::int64_t>(value >> 1) ^ -static_cast<std::int64_t>(value & 1);
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_6
-
-#if !defined(MEMPROF_SINGLE_HEADER_7) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/trace/state_bytes.hpp>
 #include <cstddef>
@@ -13900,117 +14131,12 @@ inline void set_packed_tail(event& target, std::uint64_t tail) noexcept { std::m
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_7
-
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_8
-
-// ---- <memprof/trace/payload.hpp>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Appends numbers and text to a record's payload.
-class payload_writer {
- public:
-  payload_writer& number(std::uint64_t value) {
-    unsigned char bytes[max_varint_bytes];
-    const unsigned char* const end = put_varint(bytes, value);
-    text_.append(reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(end - bytes));
-    return *this;
-  }
-  payload_writer& signed_number(std::int64_t value) { return number(zigzag(value)); }
-  payload_writer& text(std::string_view value) {
-    number(value.size());
-    text_.append(value);
-    return *this;
-  }
-  payload_writer& real(double value) {
-    const auto bits = std::bit_cast<std::uint64_t>(value);
-    for (int shift = 0; shift < 64; shift += 8) text_ += static_cast<char>(bits >> shift);
-    return *this;
-  }
-  [[nodiscard]] const std::string& bytes() const noexcept { return text_; }
-
- private:
-  std::string text_;
-};
-
-/// Reads them back. Past the end, or after a fault, everything is 0 or empty.
-class payload_reader {
- public:
-  explicit payload_reader(std::string_view payload) noexcept
-      : next_(reinterpret_cast<const unsigned char*>(payload.data())), end_(next_ + payload.size()) {}
-
-  [[nodiscard]] std::uint64_t number() noexcept {
-    std::uint64_t value = 0;
-    const unsigned char* const behind = get_varint(next_, end_, value);
-    if (behind == nullptr) return fail();
-    next_ = behind;
-    return value;
-  }
-  [[nodiscard]] std::int64_t signed_number() noexcept { return unzigzag(number()); }
-  [[nodiscard]] std::string_view text() noexcept {
-    const std::uint64_t size = number();
-    if (size > left()) return fail(), std::string_view{};
-    const std::string_view value{reinterpret_cast<const char*>(next_), static_cast<std::size_t>(size)};
-    next_ += size;
-    return value;
-  }
-  [[nodiscard]] double real() noexcept {
-    if (left() < 8) return fail(), 0;
-    std::uint64_t bits = 0;
-    for (int shift = 0; shift < 64; shift += 8) bits |= std::uint64_t{*next_++} << shift;
-    return std::bit_cast<double>(bits);
-  }
-  [[nodiscard]] bool is_at_end() const noexcept { return next_ == end_; }
-  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
-  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
-
- private:
-  std::uint64_t fail() noexcept {
-    has_failed_ = true;
-    next_ = end_;
-    return 0;
-  }
-
-  const unsigned char* next_;
-  const unsigned char* end_;
-  bool has_failed_ = false;
-};
-
-/// The payload of a name or a space: small, and built without heap memory.
-class small_payload {
- public:
-  small_payload& number(std::uint64_t value) noexcept {
-    size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_);
-    return *this;
-  }
-  [[nodiscard]] std::string_view view() const noexcept { return {reinterpret_cast<const char*>(bytes_), size_}; }
-
- private:
-  unsigned char bytes_[5 * max_varint_bytes];
-  std::size_t size_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_8
-
-#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_9
-
 // ---- <memprof/trace/definitions.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 
 /// @file
 /// Encoding of a trace's non-event records: docs/trace_format.md.
@@ -14034,13 +14160,6 @@ struct saved_state_part {
   std::uint64_t index = 0;  ///< index among the parts of the state, from 0
   bool is_last = false;
   std::string_view bytes;
-};
-
-/// Consecutive rows of a table of facts, as one record of a trace holds them.
-struct fact_part {
-  fact_table table;             ///< with these rows only
-  std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
-  std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
 };
 
 /// Receives a trace record by record, in order. If it also has `bool saved_state(saved_state_part)`, it receives saved states,
@@ -14112,87 +14231,6 @@ void for_each_info_field(Info& info, Visitor&& visit) {
     });
   }
   return is_sound && !in.has_failed() && info.mode <= run_mode::no_dispatch && info.largest_blocks <= max_largest_blocks;
-}
-
-inline void put_row(payload_writer& out, const vector<fact_value>& row) {
-  for (const fact_value& value : row) {
-    out.number(value.index());
-    if (const auto* integer = std::get_if<std::int64_t>(&value)) {
-      out.signed_number(*integer);
-    } else if (const auto* real = std::get_if<double>(&value)) {
-      out.real(*real);
-    } else if (const auto* text = std::get_if<std::string>(&value)) {
-      out.text(*text);
-    }
-  }
-}
-
-/// Reads a value written by `put_row`; false if its type is unknown.
-[[nodiscard]] inline bool get_fact(payload_reader& in, fact_value& value) {
-  switch (in.number()) {
-    case 0: value = in.signed_number(); return true;
-    case 1: value = in.real(); return true;
-    case 2: value = std::string{in.text()}; return true;
-    default: return false;
-  }
-}
-
-/// Calls `visit(payload)` for the records of a `fitted` table, each with some of its rows. The first replaces the table, the
-/// others add to it.
-template <class Visitor>
-void for_each_part(const fact_table& table, Visitor&& visit) {
-  constexpr std::size_t enough = std::size_t{64} * 1024;
-  std::size_t row = 0;
-  do {
-    payload_writer rows;
-    const std::size_t first = row;
-    while (row < table.rows.size() && rows.bytes().size() < enough) put_row(rows, table.rows[row++]);
-    payload_writer out;
-    out.text(table.name).number(first).number(table.columns.size());
-    for (const std::string& column : table.columns) out.text(column);
-    out.number(row - first);
-    visit(out.bytes() + rows.bytes());
-  } while (row < table.rows.size());
-}
-
-/// About how much memory a row takes.
-[[nodiscard]] inline std::size_t bytes_of_row(const vector<fact_value>& row) noexcept {
-  constexpr std::size_t block = 16;  // what an allocation costs
-  constexpr std::size_t short_text = 15;
-  std::size_t bytes = sizeof(vector<fact_value>) + block + row.size() * sizeof(fact_value);
-  for (const fact_value& value : row) {
-    const auto* const text = std::get_if<std::string>(&value);
-    if (text != nullptr && text->size() > short_text) bytes += block + text->size();
-  }
-  return bytes;
-}
-
-[[nodiscard]] inline bool decode_facts(std::string_view payload, fact_part& part) {
-  fact_table& table = part.table;
-  payload_reader in{payload};
-  table.name = in.text();
-  part.first_row = in.number();
-  // The numbers of columns and rows are bounded by the bytes present, so that false ones cost no memory.
-  const std::uint64_t columns = in.number();
-  if (columns > max_fact_columns) return false;
-  for (std::uint64_t column = 0; column < columns && !in.has_failed(); ++column) {
-    table.columns.emplace_back(in.text());
-  }
-  const std::uint64_t rows = in.number();
-  if (table.columns.empty() && rows != 0) return false;
-  std::size_t bytes = 0;
-  for (std::uint64_t row = 0; row < rows && !in.has_failed(); ++row) {
-    if (bytes > max_fact_bytes) {
-      part.left_out = rows - row;
-      break;
-    }
-    vector<fact_value>& values = table.rows.emplace_back(table.columns.size());
-    for (fact_value& value : values) {
-      if (!get_fact(in, value)) return false;
-    }
-    bytes += bytes_of_row(values);
-  }
-  return !in.has_failed() && part.first_row + rows >= rows;
 }
 
 /// Passes a record of the control nibble to a visitor; false if it is invalid. Skips unknown kinds.
@@ -17513,10 +17551,10 @@ inline void live_trace::release() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_9
+#endif  // MEMPROF_SINGLE_HEADER_6
 
-#if !defined(MEMPROF_SINGLE_HEADER_10)
-#define MEMPROF_SINGLE_HEADER_10
+#if !defined(MEMPROF_SINGLE_HEADER_7)
+#define MEMPROF_SINGLE_HEADER_7
 
 // ---- <memprof/profile/fact/process_memory.hpp>
 #include <cstdint>
@@ -17543,6 +17581,8 @@ struct process_memory {
   std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
   std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
 
+  std::int64_t container_limit_bytes = -1;  ///< what its control group may take, when the capture began; -1 also: no limit
+
   bool operator==(const process_memory&) const = default;
 
   static constexpr std::string_view table = "process_memory";
@@ -17562,6 +17602,7 @@ struct process_memory {
     visit("profiler_bytes", row.profiler_bytes);
     visit("records_operator_new", row.records_operator_new);
     visit("records_malloc", row.records_malloc);
+    visit("container_limit_bytes", row.container_limit_bytes);
   }
 };
 
@@ -17571,10 +17612,10 @@ inline constexpr std::string_view process_moments[] = {"first", "last", "most_re
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_10
+#endif  // MEMPROF_SINGLE_HEADER_7
 
-#if !defined(MEMPROF_SINGLE_HEADER_11) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_11
+#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_8
 
 // ---- <memprof/record/handler_watch.hpp>
 #include <atomic>
@@ -18049,6 +18090,7 @@ class process_readings {
     row.heap_before_bytes = heap_before_;
     row.recorded_bytes = at.recorded_bytes;
     row.profiler_bytes = at.profiler_bytes;
+    row.container_limit_bytes = container_limit_;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     row.records_malloc = at.records_malloc ? 1 : 0;
     if (at.records_malloc) {
@@ -18086,6 +18128,9 @@ class process_readings {
     for (process_memory& row : rows_) row.heap_before_bytes = heap;
     is_new_ = true;
   }
+
+  /// What later rows say of the container; -1: it has no limit.
+  void set_container_limit(std::int64_t bytes) noexcept { container_limit_ = bytes; }
 
   [[nodiscard]] bool is_empty() const noexcept { return is_empty_; }
   /// Whether there was a reading since the last call.
@@ -18143,6 +18188,7 @@ class process_readings {
   static constexpr std::int64_t most_cached_by_thread = 7 * (32 + 1040) * 64 / 2;
 
   std::array<process_memory, moments> rows_;
+  std::int64_t container_limit_ = -1;
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
   bool is_new_ = false;
@@ -18152,10 +18198,10 @@ class process_readings {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_11
+#endif  // MEMPROF_SINGLE_HEADER_8
 
-#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_12
+#if !defined(MEMPROF_SINGLE_HEADER_9) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_9
 
 // ---- <memprof/record/profiler_blocks.hpp>
 #include <atomic>
@@ -18277,10 +18323,10 @@ class profiler_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_12
+#endif  // MEMPROF_SINGLE_HEADER_9
 
-#if !defined(MEMPROF_SINGLE_HEADER_13) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_13
+#if !defined(MEMPROF_SINGLE_HEADER_10) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_10
 
 // ---- <memprof/record/rings.hpp>
 #include <atomic>
@@ -18569,25 +18615,31 @@ struct capture_state {
   }
 };
 
-/// The active or last capture; null if there is none, or if another version of the library began it. Under the lock.
+/// The active or last capture; null if there is none, or if a part with other types began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept {
-  return shared.capture_version == version_number ? static_cast<capture_state*>(shared.capture) : nullptr;
+  return shared.capture_version == part_version ? static_cast<capture_state*>(shared.capture) : nullptr;
 }
 
-/// Whether another version of the library began the active or last capture. Under the lock.
+/// Whether a part with another version of the library, or another `std::string`, began the active or last capture. Under the
+/// lock.
 [[nodiscard]] inline bool is_of_other_version(const registry& shared) noexcept {
-  return shared.capture != nullptr && shared.capture_version != version_number;
+  return shared.capture != nullptr && shared.capture_version != part_version;
 }
 
-/// Warns, once, that a call does nothing because version `begun_by` began the capture. Without the lock.
+/// Warns, once, that a call does nothing because a part of `part_version` `begun_by` began the capture. Without the lock.
 [[gnu::cold, gnu::noinline]] inline void warn_of_other_version(std::uint32_t begun_by) noexcept {
   static constinit std::atomic<bool> is_said{false};
   if (is_said.exchange(true, std::memory_order_relaxed)) return;
   const internal_guard hidden;
+  const std::uint32_t version = begun_by & ~former_string_bit;
+  const auto string_of = [](std::uint32_t part) {
+    return (part & former_string_bit) != 0 ? " with _GLIBCXX_USE_CXX11_ABI=0" : "";
+  };
   std::fprintf(stderr,
-               "memprof: the capture was begun by memprof %u.%u.%u, so code compiled with %s can neither end it nor ask for its "
-               "profile; build all parts with the same version\n",
-               begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
+               "memprof: the capture was begun by memprof %u.%u.%u%s, so code compiled with %s%s can neither end it nor ask for "
+               "its profile; build all parts in the same way\n",
+               version / 1'000'000, version / 1'000 % 1'000, version % 1'000, string_of(begun_by), version_string,
+               string_of(part_version));
 }
 
 /// Bytes that the profiler holds: rings, names and the capture.
@@ -18864,6 +18916,8 @@ class [[nodiscard]] backend_guard {
 
 // ---- <memprof/record/capture_drain.hpp>
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
 /// @file
 /// How rings are emptied into the active capture, and what else the registry passes to it.
@@ -18903,8 +18957,15 @@ inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept 
   if (capture_state* const state = state_of(shared))
     state->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
 }
-inline void add_facts_to_capture(registry& shared, const fact_table& table) {
-  if (capture_state* const state = state_of(shared)) state->facts(table);
+inline void add_facts_to_capture(registry& shared, std::string_view records) {
+  capture_state* const state = state_of(shared);
+  if (state == nullptr) return;
+  fact_tables added{no_fact_limits};
+  for (payload_reader in{records}; !in.is_at_end();) {
+    fact_part part;
+    if (decode_facts(in.text(), part)) added.add(std::move(part));
+  }
+  for (const fact_table& table : added.all()) state->facts(table);
 }
 
 /// Connects the registry to the capture, or disconnects it.
@@ -18913,14 +18974,14 @@ inline void connect_capture(registry& shared) noexcept {
   shared.put_event = put_event_into_capture;
   shared.define_name = define_name_in_capture;
   shared.define_space = define_space_in_capture;
-  shared.add_facts = add_facts_to_capture;
+  shared.add_fact_records = add_facts_to_capture;
 }
 inline void disconnect_capture(registry& shared) noexcept {
   shared.drain = nullptr;
   shared.put_event = nullptr;
   shared.define_name = nullptr;
   shared.define_space = nullptr;
-  shared.add_facts = nullptr;
+  shared.add_fact_records = nullptr;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -18953,10 +19014,10 @@ struct heap_stacks {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_13
+#endif  // MEMPROF_SINGLE_HEADER_10
 
-#if !defined(MEMPROF_SINGLE_HEADER_14)
-#define MEMPROF_SINGLE_HEADER_14
+#if !defined(MEMPROF_SINGLE_HEADER_11)
+#define MEMPROF_SINGLE_HEADER_11
 
 // ---- <memprof/profile/fact/missing_source.hpp>
 #include <string>
@@ -18981,10 +19042,10 @@ struct missing_source {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_14
+#endif  // MEMPROF_SINGLE_HEADER_11
 
-#if !defined(MEMPROF_SINGLE_HEADER_15) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_15
+#if !defined(MEMPROF_SINGLE_HEADER_12) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_12
 
 // ---- <memprof/record/capture_stacks.hpp>
 #include <atomic>
@@ -19083,12 +19144,12 @@ inline void finish_file(registry& shared) noexcept {
   state->file.close_file();
 }
 
-/// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
+/// Capture `number`; null if it is not active, or if a part with other types began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
   return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
 }
 
-/// Whether another version of the library began the active or last capture; warns if so.
+/// Whether a part with other types began the active or last capture; warns if so.
 [[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
   std::uint32_t begun_by = 0;
   {
@@ -19139,10 +19200,10 @@ inline void detach_backends_of(std::uint32_t number) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_15
+#endif  // MEMPROF_SINGLE_HEADER_12
 
-#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_16
+#if !defined(MEMPROF_SINGLE_HEADER_13) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_13
 
 // ---- <memprof/detail/succeeds.hpp>
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -19168,10 +19229,10 @@ template <class Act>
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_16
+#endif  // MEMPROF_SINGLE_HEADER_13
 
-#if !defined(MEMPROF_SINGLE_HEADER_17) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_17
+#if !defined(MEMPROF_SINGLE_HEADER_14) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_14
 
 // ---- <memprof/trace/fact_payload.hpp>
 #include <array>
@@ -19562,6 +19623,146 @@ inline constexpr std::uint64_t least_trace_limit = std::uint64_t{64} * 1024;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/record/container_limit.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+/// @file
+/// What the control group of the process may take of the host's memory, as in a container: cgroup v1 and v2, from Linux'
+/// Documentation admin-guide/cgroup-v1/memory.rst and admin-guide/cgroup-v2.rst.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A place in the hierarchy of control groups: a folder, and where the hierarchy is mounted.
+struct control_group {
+  std::string folder;
+  std::string mount;
+  bool is_unified = false;  ///< v2
+};
+
+/// The content of a file of the system; empty if it cannot be read. At most a megabyte.
+[[nodiscard, gnu::cold]] inline std::string system_file(const std::string& path) {
+  std::string text;
+  const int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return text;
+  constexpr std::size_t most = std::size_t{1} << 20;
+  char part[4096];
+  for (ssize_t got = 0; text.size() < most && (got = ::read(file, part, sizeof part)) > 0;)
+    text.append(part, static_cast<std::size_t>(got));
+  ::close(file);
+  return text;
+}
+
+/// Takes the text up to the separator, which goes with it.
+[[nodiscard, gnu::cold]] inline std::string_view take_field(std::string_view& rest, char separator) noexcept {
+  const std::size_t end = rest.find(separator);
+  const std::string_view field = rest.substr(0, end);
+  rest = end == rest.npos ? std::string_view{} : rest.substr(end + 1);
+  return field;
+}
+
+/// Whether a list separated by commas has "memory".
+[[nodiscard, gnu::cold]] inline bool has_memory(std::string_view list) noexcept {
+  while (!list.empty()) {
+    if (take_field(list, ',') == "memory") return true;
+  }
+  return false;
+}
+
+/// The process's path in the hierarchy, by /proc/self/cgroup; false if it is in none.
+[[nodiscard, gnu::cold]] inline bool find_path(std::string_view groups, bool is_unified, std::string_view& path) noexcept {
+  while (!groups.empty()) {
+    std::string_view line = take_field(groups, '\n');
+    const std::string_view number = take_field(line, ':');
+    const std::string_view controllers = take_field(line, ':');
+    if (is_unified ? number != "0" || !controllers.empty() : !has_memory(controllers)) continue;
+    path = line;
+    return true;
+  }
+  return false;
+}
+
+/// The group of the process, by a line of /proc/self/mountinfo; false if it mounts no hierarchy that limits memory. Where the
+/// path is not below the mount's root, as with a namespace of its own, the mount itself is the group.
+[[nodiscard, gnu::cold]] inline bool group_of_mount(std::string_view line, std::string_view groups, const std::string& root,
+                                                    control_group& found) {
+  std::string_view rest = line;
+  for (int field = 0; field < 3; ++field) (void)take_field(rest, ' ');
+  const std::string_view mounted = take_field(rest, ' ');
+  const std::string_view point = take_field(rest, ' ');
+  const std::size_t end_of_options = line.find(" - ");
+  if (end_of_options == line.npos) return false;
+  rest = line.substr(end_of_options + 3);
+  const std::string_view type = take_field(rest, ' ');
+  (void)take_field(rest, ' ');
+  found.is_unified = type == "cgroup2";
+  if (!found.is_unified && (type != "cgroup" || !has_memory(rest))) return false;
+  std::string_view path;
+  if (!find_path(groups, found.is_unified, path)) return false;
+  const std::string_view prefix = mounted == "/" ? std::string_view{} : mounted;
+  const bool is_below = path.substr(0, prefix.size()) == prefix && path.size() > prefix.size() && path[prefix.size()] == '/';
+  found.mount = root + std::string{point};
+  found.folder = found.mount;
+  if (is_below && path.substr(prefix.size()) != "/") found.folder += path.substr(prefix.size());
+  return true;
+}
+
+/// A limit in a file; -1: none. What v1 says without one is the greatest multiple of a page.
+[[nodiscard, gnu::cold]] inline std::int64_t limit_in(const std::string& path) {
+  constexpr std::int64_t least_unlimited = std::int64_t{1} << 60;
+  std::int64_t limit = -1;
+  for (const char digit : system_file(path)) {
+    if (digit < '0' || digit > '9') break;
+    if (limit >= least_unlimited / 10) return -1;
+    limit = (limit < 0 ? 0 : limit * 10) + (digit - '0');
+  }
+  return limit;
+}
+
+/// The least limit of the group and of those it lies in; -1: none.
+[[nodiscard, gnu::cold]] inline std::int64_t least_limit(control_group group) {
+  std::int64_t least = -1;
+  const auto take = [&](const char* file) {
+    const std::int64_t limit = limit_in(group.folder + file);
+    if (limit >= 0 && (least < 0 || limit < least)) least = limit;
+  };
+  while (true) {
+    if (group.is_unified) {
+      take("/memory.max");
+      take("/memory.high");
+    } else {
+      take("/memory.limit_in_bytes");
+    }
+    if (group.folder.size() <= group.mount.size()) return least;
+    group.folder.resize(group.folder.rfind('/'));
+  }
+}
+
+/// What the process may take of the host's memory together with the others in its control group, in bytes: the least of the
+/// limits from its group up, of v1 and v2. -1: there is none, or it is unknown. `root` is where / is, for tests. Reads some
+/// files, once in a capture; allocates.
+[[nodiscard, gnu::cold]] inline std::int64_t container_limit(const std::string& root = {}) noexcept {
+  std::int64_t least = -1;
+  (void)succeeds([&] {
+    const std::string groups = system_file(root + "/proc/self/cgroup");
+    const std::string mounts = system_file(root + "/proc/self/mountinfo");
+    for (std::string_view rest = mounts; !rest.empty();) {
+      control_group group;
+      if (!group_of_mount(take_field(rest, '\n'), groups, root, group)) continue;
+      const std::int64_t limit = least_limit(group);
+      if (limit >= 0 && (least < 0 || limit < least)) least = limit;
+    }
+  });
+  return least;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/growth_watch.hpp>
 #include <algorithm>
 #include <array>
@@ -19749,10 +19950,10 @@ inline void read_and_watch_at_snapshot() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_17
+#endif  // MEMPROF_SINGLE_HEADER_14
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_18
+#if !defined(MEMPROF_SINGLE_HEADER_15) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_15
 
 // ---- <memprof/record/no_dispatch_fault.hpp>
 #include <cstddef>
@@ -19836,10 +20037,10 @@ inline void install_fault_handler() noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_15
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_16) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_16
 
 // ---- <memprof/record/process_life.hpp>
 #include <atomic>
@@ -19902,7 +20103,7 @@ inline void after_fork_in_child() noexcept {
   shared.put_event = nullptr;
   shared.define_name = nullptr;
   shared.define_space = nullptr;
-  shared.add_facts = nullptr;
+  shared.add_fact_records = nullptr;
   shared.capture = nullptr;
   shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
   // If the system does not unmap them, they stay in place and nothing stores there.
@@ -20235,9 +20436,11 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   const process_reading first_reading = read_process(reading_by::allocating_call);
   prepare_stacks(shared, options.stacks);
   process_info described;
+  std::int64_t limit = -1;
   {
     const internal_guard hidden;
     described = describe_process();
+    limit = container_limit();
   }
   std::uint32_t number = 0;
   {
@@ -20253,12 +20456,13 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
     capture_state* const state = made.release();
     shared.capture = state;
-    shared.capture_version = version_number;
+    shared.capture_version = part_version;
     shared.places = state->file.places();
     shared.ring_capacity = options.ring_capacity;
     shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
     begin_trace(shared, *state, options, mode, process);
     put_incomplete_file(*state);
+    state->process.set_container_limit(limit);
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
     begin_stacks(shared, *state, options.stacks);
@@ -20366,10 +20570,10 @@ MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*v
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_16
 
-#if !defined(MEMPROF_SINGLE_HEADER_20)
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_17)
+#define MEMPROF_SINGLE_HEADER_17
 
 // ---- <memprof/record/capture.hpp>
 #include <string_view>
@@ -21541,7 +21745,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
     return;
   }
   const bool is_unexplained = has_unexplained_memory(of);
-  line.add_bytes(resident, emphasis::strong).add(" resident: ");
+  line.add_bytes(resident, emphasis::strong).add(" resident");
+  if (const std::int64_t limit = of.reading.container_limit_bytes; limit >= 0)
+    line.add(" of ").add_bytes(limit).add(" that the container may take");
+  line.add(": ");
   add_resident_part(line, of, of.recorded, of.reading.recorded_bytes).add(" recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;
@@ -24262,10 +24469,10 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_18
 
 // ---- <memprof/backend/stack_modules.hpp>
 #if MEMPROF_ENABLED
@@ -24499,11 +24706,13 @@ class stack_text_reader {
 };
 
 /// The text of a module's name: `path\x1fbuild-id\x1faddress`, both in hexadecimal. The address is what was added to the file's
-/// own addresses when it was loaded.
+/// own addresses when it was loaded. Where another program has named the calls, the text goes on with
+/// `\x1ffunction\x1ffile\x1fline` of each, innermost first, the lines in decimal: it then stands for one return address.
 struct module_text {
   std::string_view path;
   std::string_view build_id;  ///< empty: it has none
   std::string_view loaded_at;
+  std::string_view calls = {};  ///< what follows: `function\x1ffile\x1fline` of each call; empty: to be looked up
 
   [[nodiscard]] static module_text of(std::string_view text) noexcept {
     module_text parts;
@@ -24512,16 +24721,17 @@ struct module_text {
       *part = text.substr(0, end);
       text = end == text.npos ? std::string_view{} : text.substr(end + 1);
     }
+    parts.calls = text;
     return parts;
   }
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_18
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/backend/stack_store.hpp>
 #if MEMPROF_ENABLED
@@ -24716,10 +24926,10 @@ class stack_store {
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_19
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_20
 
 // ---- <memprof/backend/stack_walk.hpp>
 #if MEMPROF_ENABLED
@@ -24816,10 +25026,10 @@ class stack_walker {
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_20
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_21
 
 // ---- <memprof/backend/heap_stacks.hpp>
 /// @file
@@ -24935,11 +25145,21 @@ inline const bool has_stack_recorder = [] {
   return process_stacks.store->add(shared, process_stacks, stack, modules);
 }
 
-/// The name of the stack of the hook that calls this, and of what called it; 0 if it cannot be had.
+/// How many of a walk's innermost frames are the hook's, which returns to that address; 1, the walking function, if it is not
+/// among the first.
+[[nodiscard]] inline int hook_frames(void* const* frames, int found, const void* returns_to) noexcept {
+  constexpr int most = 8;
+  for (int index = 1; index < found && index <= most; ++index) {
+    if (frames[index] == returns_to) return index;
+  }
+  return 1;
+}
+
+/// The name of the stack of what called the hook, which returns to `returns_to`; 0 if it cannot be had.
 ///
 /// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
 /// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`.
-[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared) noexcept {
+[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared, const void* returns_to) noexcept {
   const errno_guard kept;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_thread& self = this_stack_thread;
@@ -24953,8 +25173,9 @@ inline const bool has_stack_recorder = [] {
     const int found = process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames) + 1);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     self.walking_at = 0;
-    if (found > 1) {  // the first is this function
-      const walked_stack stack{frames + 1, static_cast<std::size_t>(found) - 1};
+    if (found > 1) {
+      const int own = hook_frames(frames, found, returns_to);
+      const walked_stack stack{frames + own, static_cast<std::size_t>(found - own)};
       name = process_stacks.store->find(stack.hash());
       if (name == 0) name = name_new_stack(shared, stack);
     }
@@ -25046,26 +25267,32 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
-/// Records an allocation in a capture with stacks. The only way to there, so that a stack begins with the same frames each time.
-[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address,
-                                                std::size_t bytes) noexcept {
+/// Records an allocation in a capture with stacks. The only way to there. The stack begins where the hook returns to.
+[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address, std::size_t bytes,
+                                                const void* returns_to) noexcept {
   if (self.doing().load(std::memory_order_relaxed) != activity::idle)
     return record_heap_inside(event_kind::allocate, address, bytes);
   const std::uint32_t recorded = shared.heap_stacks.load(std::memory_order_relaxed);
-  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared) : 0;
+  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared, returns_to) : 0;
   record_words<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
                           packed_tail({0, 0, 0, stack, event_kind::allocate, cpu_space, 0}));
 }
 
-/// Records what the heap does, unless this thread is inside the profiler or a tracked resource.
-[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
+/// Where the function returns to whose body this becomes: a hook is inlined into the function that the program calls, so that
+/// stacks know where the program's own calls begin even if the hook's functions have no names.
+[[nodiscard, gnu::always_inline]] inline const void* hook_returns_to() noexcept { return __builtin_return_address(0); }
+
+/// Records what the heap does, unless this thread is inside the profiler or a tracked resource. Stacks begin at `returns_to`;
+/// null: at `hook_returns_to`, which is read only where it is needed.
+[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes,
+                                                     const void* returns_to = nullptr) noexcept {
   registry& shared = abi_1::process_registry;
   // Relaxed: as in `record_event`.
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   thread_slot& self = abi_1::this_thread;
   if (kind == event_kind::allocate && shared.heap_stacks.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return record_with_stack(shared, self, address, bytes);
+    return record_with_stack(shared, self, address, bytes, returns_to == nullptr ? hook_returns_to() : returns_to);
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
     return record_heap_inside(kind, address, bytes);
   if (is_own_block_freed(shared, kind, address)) [[unlikely]]
@@ -25078,10 +25305,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_22
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -25119,12 +25346,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// `Heap` has static functions `allocate`, `allocate_zeroed`, `allocate_aligned`, `reallocate`, `release` and `usable_bytes`,
-/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`.
+/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`. What allocates is inlined into
+/// the function with the C name: `hook_returns_to`.
 template <class Heap>
 struct malloc_family {
-  [[nodiscard]] static void* allocate(std::size_t bytes) noexcept { return recorded(Heap::allocate(bytes), bytes); }
+  [[nodiscard, gnu::always_inline]] static void* allocate(std::size_t bytes) noexcept {
+    return recorded(Heap::allocate(bytes), bytes);
+  }
 
-  [[nodiscard]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
     return recorded(Heap::allocate_zeroed(count, each), count * each);  // null if the product overflows
   }
 
@@ -25136,27 +25366,27 @@ struct malloc_family {
 
   /// Recorded as a free before the call and an allocation after it, so that no other thread gets the address in between. If the
   /// heap refuses, the block is as it was.
-  [[nodiscard]] static void* reallocate(void* address, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* reallocate(void* address, std::size_t bytes) noexcept {
     if (address == nullptr) return allocate(bytes);
     if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
     record_heap_event(event_kind::deallocate, address, 0);
     void* const moved = Heap::reallocate(address, bytes);
     if (moved == nullptr && bytes != 0) [[unlikely]]
-      undo_free(address);
+      undo_free(address, hook_returns_to());
     return recorded(moved, bytes);
   }
 
-  [[nodiscard]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
     if (each != 0 && count > std::numeric_limits<std::size_t>::max() / each) return refuse();
     return reallocate(address, count * each);
   }
 
-  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
     return recorded(Heap::allocate_aligned(alignment, bytes), bytes);
   }
 
   /// `posix_memalign`, which leaves `errno` alone.
-  [[nodiscard]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
     if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
     const errno_guard kept;
     void* const address = allocate_aligned(alignment, bytes);
@@ -25165,10 +25395,12 @@ struct malloc_family {
     return 0;
   }
 
-  [[nodiscard]] static void* allocate_on_page(std::size_t bytes) noexcept { return allocate_aligned(page(), bytes); }
+  [[nodiscard, gnu::always_inline]] static void* allocate_on_page(std::size_t bytes) noexcept {
+    return allocate_aligned(page(), bytes);
+  }
 
   /// `pvalloc`: whole pages, which is what the program asked for.
-  [[nodiscard]] static void* allocate_pages(std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_pages(std::size_t bytes) noexcept {
     if (bytes > most_bytes) return refuse();
     return allocate_on_page((bytes + page() - 1) / page() * page());
   }
@@ -25180,9 +25412,9 @@ struct malloc_family {
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
   /// Undoes the free of a block that the heap could not change.
-  [[gnu::cold, gnu::noinline]] static void undo_free(void* address) noexcept {
+  [[gnu::cold, gnu::noinline]] static void undo_free(void* address, const void* returns_to) noexcept {
     if (withdraw_free(address)) return;
-    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address), returns_to);
     // Another thread has drained this one's ring meanwhile, and nobody knows any more how much of the block was asked for.
     registry& shared = abi_1::process_registry;
     const bool is_recorded = shared.active_capture.load(std::memory_order_relaxed) != 0 &&
@@ -25316,10 +25548,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -25373,8 +25605,10 @@ template <class Heap>
   }
 }
 
+// What allocates is inlined into the operators: `hook_returns_to`.
+
 template <class Heap>
-[[nodiscard]] void* new_tracked(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::always_inline]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
   // The usual case first: no loop, and no variable whose address is taken.
   void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? Heap::allocate(bytes) : nullptr;
   if (address == nullptr) [[unlikely]]
@@ -25391,7 +25625,7 @@ template <class Heap>
 }
 
 template <class Heap>
-[[nodiscard]] void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* address = nullptr;
 #if defined(__cpp_exceptions)
   try {
@@ -25424,14 +25658,14 @@ inline void note_alignment(std::size_t alignment, bool is_freed) noexcept {
 }
 
 template <class Heap>
-[[nodiscard]] void* new_aligned(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::always_inline]] inline void* new_aligned(std::size_t bytes, std::size_t alignment) {
   void* const address = new_tracked<Heap>(bytes, alignment);
   note_alignment(alignment, false);
   return address;
 }
 
 template <class Heap>
-[[nodiscard]] void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* const address = new_tracked_or_null<Heap>(bytes, alignment);
   if (address != nullptr) note_alignment(alignment, false);
   return address;
@@ -25523,10 +25757,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_24
 
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
@@ -26816,10 +27050,10 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/cuda.hpp>
 /// @file
@@ -27914,10 +28148,10 @@ static_assert(backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/backend/cuda/runtime_interface.hpp>
 #include <cstddef>
@@ -29792,10 +30026,10 @@ static_assert(backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/backend/nvtx.hpp>
 /// @file
@@ -30974,10 +31208,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -31013,10 +31247,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -32707,10 +32941,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -32848,10 +33082,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -33994,10 +34228,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -35278,10 +35512,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_36
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -35442,10 +35676,10 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -35510,10 +35744,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -36783,10 +37017,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -37427,10 +37661,10 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
 /// @file
@@ -37776,4 +38010,4 @@ MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+#endif  // MEMPROF_SINGLE_HEADER_37

@@ -1,4 +1,9 @@
+#include <dso/two_strings.hpp>
+
 #include <memprof/memprof.hpp>
+
+#include <cstdint>
+#include <string>
 
 void record_with_other_string() {
   memprof::memory_resource memory{"cpu"};
@@ -7,3 +12,18 @@ void record_with_other_string() {
   memory.deallocate(block, 1000);
   memprof::snapshot("OTHER");
 }
+
+void add_facts_with_other_string() {
+  memprof::fact_table table{"other_facts", {"index", "half", "text"}, {}};
+  for (std::int64_t index = 0; index < other_facts; ++index) {
+    table.rows.push_back({index, static_cast<double>(index) / 2, other_text(index)});
+  }
+  const memprof::event_sink writer;
+  writer.add_facts({"other_facts", {"index"}, {{std::int64_t{-1}}}});  // replaced by the next
+  writer.add_facts(table);
+  writer.add_facts({"no_rows", {"index"}, {}});
+}
+
+bool has_profile_with_other_string() { return !memprof::current_profile().spaces.empty(); }
+
+void end_capture_with_other_string() { memprof::end_capture(); }

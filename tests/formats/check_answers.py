@@ -105,6 +105,38 @@ def check_refusals(memprof, folder, before):
     run(memprof, "compare", before, stranger, "--any-program")
 
 
+def growing_snapshot(path):
+    """A PyTorch snapshot in JSON: segments of 100 to 140 MiB, each for a block that the one before has no room for, and one of 150
+    that is in use. Expandable segments take 8 pages of 20 MiB."""
+    mebibyte = 1 << 20
+    events, segments = [], []
+    for index, size in enumerate((100, 110, 120, 130, 140, 150)):
+        address, size, is_last = (1 << 40) + index * 1000 * mebibyte, size * mebibyte, size == 150
+        actions = ["segment_alloc", "alloc"] + ([] if is_last else ["free_requested", "free_completed"])
+        events += [{"action": action, "addr": address, "size": size, "stream": 0, "time_us": len(events) + place, "frames": []}
+                   for place, action in enumerate(actions)]
+        block = {"address": address, "size": size, "requested_size": size, "state": "active_allocated" if is_last else "inactive"}
+        used = size if is_last else 0
+        segments.append({"device": 0, "address": address, "total_size": size, "allocated_size": used, "active_size": used,
+                         "requested_size": used, "stream": 0, "segment_type": "large", "blocks": [block | {"frames": []}]})
+    path.write_text(json.dumps({"segments": segments, "device_traces": [events]}))
+    return path
+
+
+def check_reserved_causes(memprof, check, folder):
+    """Why more is reserved than allocated is in the answers of show and analyze, and adds up."""
+    mebibyte = 1 << 20
+    run(memprof, "convert", growing_snapshot(folder / "growing.json"), "-o", folder / "growing.memtrace")
+    for command in ("show", "analyze"):
+        (causes,) = check(command, folder / "growing.memtrace")["reserved_causes"]
+        peak = causes["at_peak"]
+        assert peak["unused_bytes"] == peak["soft_bytes"] == 600 * mebibyte == peak["reserved_bytes"] - peak["allocated_bytes"], peak
+        assert causes["helps"] == "expandable_segments:True", causes
+        assert causes["trials"][0]["reserved_peak_bytes"] == 160 * mebibyte, causes
+        text = run(memprof, command, folder / "growing.memtrace")
+        assert "600 MiB soft" in text and "160 MiB reserved in place of 750 MiB" in text, text
+
+
 def main():
     memprof, writer = sys.argv[1:]
     try:
@@ -135,6 +167,7 @@ def main():
         cut.write_bytes(long.read_bytes()[: long.stat().st_size * 3 // 4])
         known = check("show", cut, expected=2)["caveats"]
         assert any("had not ended" in each for each in known) and any("cut.memtrace" in each for each in known), known
+        check_reserved_causes(memprof, check, folder)
         for command in (
             ["leaks", cut],
             ["compare", cut, after],

@@ -152,6 +152,9 @@ TEST_CASE("heap_stacks: a block's stack has the callers that asked for it, in or
   const std::vector<std::uintptr_t> frames = run.stacks.frames(run.stacks.stack_of(12'345));
   CHECK(has_callers(frames, leaf_returns_to, middle_returns_to));
   CHECK(frames.size() < memprof::detail::max_stack_frames);
+  // None of the hook's, whatever the compiler made of it: `leaf` is the innermost.
+  REQUIRE(frames.size() > 2);
+  CHECK(frames[1] == leaf_returns_to);
   const memprof::heap_stacks facts = run.facts();
   CHECK(facts.from_bytes == 0);
   CHECK(facts.sample_bytes == 0);
@@ -199,6 +202,34 @@ TEST_CASE("heap_stacks: every function of the family and operator new give their
   });
   CHECK(run.stacks.allocations.size() == 6);
   for (const event& each : run.stacks.allocations) CHECK(each.label != 0);
+}
+
+TEST_CASE("heap_stacks: a stack begins at what called the hook, by each function of the family") {
+  const recorded_run run = recorded_by(stack_capture::all, [] {
+    std::free(leaf(90'001));
+    void* aligned = nullptr;
+    if (::posix_memalign(&aligned, 64, 90'002) != 0) std::abort();
+    std::free(keep(aligned));
+    std::free(keep(std::realloc(keep(std::malloc(90'003)), 90'004)));
+    std::free(keep(::reallocarray(nullptr, 90'005, 1)));
+    std::free(keep(std::aligned_alloc(64, 90'048)));
+    ::operator delete(keep(::operator new(90'006)));
+    ::operator delete[](keep(::operator new[](90'007, std::nothrow)));
+    ::operator delete (keep(::operator new (90'112, std::align_val_t{64})), std::align_val_t{64});
+  });
+  const auto module_of = [](std::uintptr_t address) {
+    Dl_info loaded{};
+    return ::dladdr(reinterpret_cast<void*>(address), &loaded) == 0 ? nullptr : loaded.dli_fbase;
+  };
+  std::set<std::uintptr_t> second;
+  for (const event& each : run.stacks.allocations) {
+    if (each.bytes < 90'000) continue;
+    const std::vector<std::uintptr_t> frames = run.stacks.frames(each.label);
+    REQUIRE(frames.size() > 2);
+    CHECK(module_of(frames[0]) == module_of(leaf_returns_to));
+    if (each.bytes != 90'001) second.insert(frames[1]);  // where the lambda returns to
+  }
+  CHECK(second.size() == 1);
 }
 
 TEST_CASE("heap_stacks: without the option no block has a stack, and nothing is said of them") {

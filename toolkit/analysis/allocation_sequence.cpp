@@ -46,8 +46,14 @@ void allocation_sequence::events(const event* first, const event* last, std::uin
         if (next->space == space_) allocate(*next, on);
         break;
       case event_kind::deallocate:
-      case event_kind::deallocate_on_stream:
         if (next->space == space_) deallocate(next->address, on);
+        break;
+      case event_kind::deallocate_on_stream:
+        if (next->space != space_) break;
+        next->tag == 0 ? deallocate(next->address, on) : request_deallocation(next->address, on);
+        break;
+      case event_kind::complete_deallocation:
+        if (next->space == space_) complete_deallocation(next->address, operation_of(on));
         break;
       case event_kind::deallocate_range:
         if (next->space == space_) deallocate_range(*next, on);
@@ -171,11 +177,12 @@ void allocation_sequence::go_on_with(detail::live_blocks& found) {
     if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
     made.entry->bytes = held.bytes;
     made.entry->owner = held.bytes == 0 ? no_block : number_of_new_block();
-    if (held.bytes != 0) add_step(held.bytes, made.entry->owner, held.operation());
+    if (held.bytes != 0) add_step(step_kind::allocate, made.entry->owner, held.operation(), held.bytes);
   }
 }
 
 void allocation_sequence::allocate(const event& recorded, const detail::thread_scopes& on) {
+  complete_deallocation(recorded.address, operation_of(on));  // or the address could not be given again
   const detail::live_blocks::insertion made = live_.insert(recorded.address);
   if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
   std::uint64_t& block = made.entry->owner;
@@ -185,7 +192,9 @@ void allocation_sequence::allocate(const event& recorded, const detail::thread_s
   }
   made.entry->bytes = recorded.bytes;
   block = recorded.bytes == 0 ? no_block : number_of_new_block();
-  if (block != no_block) add_step(recorded.bytes, block, operation_of(on));
+  if (block == no_block) return;
+  const label stream = recorded.kind == event_kind::allocate_on_stream ? recorded.label : 0;
+  add_step(step_kind::allocate, block, operation_of(on), recorded.bytes, stream_of(stream));
 }
 
 void allocation_sequence::deallocate(std::uint64_t address, const detail::thread_scopes& on) {
@@ -196,6 +205,30 @@ void allocation_sequence::deallocate(std::uint64_t address, const detail::thread
   }
   free_block(found->owner, operation_of(on));
   live_.erase(found);
+}
+
+void allocation_sequence::request_deallocation(std::uint64_t address, const detail::thread_scopes& on) {
+  const detail::live_blocks::place found = live_.find(address);
+  if (!found || found->owner == no_block) return deallocate(address, on);
+  const auto block = static_cast<std::uint32_t>(found->owner);
+  complete_deallocation(address, operation_of(on));
+  add_step(step_kind::request_deallocation, block, operation_of(on));
+  awaited_.emplace(address, block);
+  live_.erase(found);
+}
+
+void allocation_sequence::complete_deallocation(std::uint64_t address, std::uint32_t operation) {
+  if (awaited_.empty()) return;
+  const auto found = awaited_.find(address);
+  if (found == awaited_.end()) return;
+  const std::uint32_t block = found->second;
+  awaited_.erase(found);
+  unused_.push_back(block);
+  if (steps_.back().kind == step_kind::request_deallocation && steps_.back().block == block) {
+    steps_.back().kind = step_kind::deallocate;  // as nearly always: no other stream used it
+  } else {
+    add_step(step_kind::complete_deallocation, block, operation);
+  }
 }
 
 void allocation_sequence::deallocate_range(const event& recorded, const detail::thread_scopes& on) {
@@ -209,7 +242,7 @@ void allocation_sequence::deallocate_range(const event& recorded, const detail::
 
 void allocation_sequence::free_block(std::uint64_t block, std::uint32_t operation) {
   if (block == no_block) return;
-  add_step(0, block, operation);
+  add_step(step_kind::deallocate, block, operation);
   unused_.push_back(static_cast<std::uint32_t>(block));
 }
 
@@ -220,8 +253,26 @@ std::uint32_t allocation_sequence::number_of_new_block() {
   return number;
 }
 
-void allocation_sequence::add_step(std::uint64_t bytes, std::uint64_t block, std::uint32_t operation) {
-  steps_.push_back({bytes, events_, static_cast<std::uint32_t>(block), operation});
+std::uint16_t allocation_sequence::stream_of(label name) {
+  if (streams_[last_stream_] == name) return last_stream_;
+  constexpr std::size_t most = std::size_t{1} << 16;
+  auto found = std::find(streams_.begin(), streams_.end(), name);
+  if (found == streams_.end()) {
+    if (streams_.size() == most) return 0;
+    found = streams_.insert(streams_.end(), name);
+  }
+  return last_stream_ = static_cast<std::uint16_t>(found - streams_.begin());
+}
+
+void allocation_sequence::add_step(step_kind kind, std::uint64_t block, std::uint32_t operation, std::uint64_t bytes,
+                                   std::uint16_t stream) {
+  allocation_step& step = steps_.emplace_back();
+  step.bytes = bytes;
+  step.event = events_ & ((std::uint64_t{1} << 46) - 1);
+  step.stream = stream;
+  step.kind = kind;
+  step.block = static_cast<std::uint32_t>(block);
+  step.operation = operation;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

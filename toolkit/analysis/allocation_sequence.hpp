@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -21,13 +22,24 @@ namespace detail {
 class state_reader;
 }  // namespace detail
 
+/// What happens to a block in a step.
+enum class step_kind : std::uint8_t {
+  allocate,
+  deallocate,
+  request_deallocation,   ///< it is freed, and streams may still use it
+  complete_deallocation,  ///< no stream uses the freed block any more
+};
+
 /// An allocation or a free.
 struct allocation_step {
-  std::uint64_t bytes;      ///< requested bytes; 0: a free
-  std::uint64_t event;      ///< index among all events, from 0
+  std::uint64_t bytes;        ///< requested bytes; 0: a free
+  std::uint64_t event : 46;   ///< index among all events, from 0
+  std::uint64_t stream : 16;  ///< of an allocation: index into `allocation_sequence::streams`
+  step_kind kind : 2;
   std::uint32_t block;      ///< number of the block; numbers of freed blocks are reused
   std::uint32_t operation;  ///< the innermost open on its thread: a node of `allocation_sequence::operations`
 };
+static_assert(sizeof(allocation_step) == 24);
 
 /// The allocations and frees of one memory space in order, without addresses: what an allocator model can replay as often as
 /// needed. A fold over a trace that treats anomalies as the ledger does.
@@ -57,6 +69,9 @@ class allocation_sequence {
   bool saved_state(const saved_state_part& part);
 
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
+  /// The streams and pools that blocks were allocated for, by the labels of their `stream_and_pool`. The first has label 0: none
+  /// was named. Those beyond 65,536 count as it.
+  [[nodiscard]] const std::vector<label>& streams() const noexcept { return streams_; }
   /// An upper bound of the block numbers: the maximum number of live blocks.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return visitor_.operations(); }
@@ -84,12 +99,17 @@ class allocation_sequence {
   void go_on_with(detail::live_blocks& found);
   void allocate(const event& recorded, const detail::thread_scopes& on);
   void deallocate(std::uint64_t address, const detail::thread_scopes& on);
+  /// Frees a block that streams may still use.
+  void request_deallocation(std::uint64_t address, const detail::thread_scopes& on);
+  /// Does nothing if no freed block at the address awaits its streams.
+  void complete_deallocation(std::uint64_t address, std::uint32_t operation);
 
   /// Frees in the order of addresses.
   void deallocate_range(const event& recorded, const detail::thread_scopes& on);
   void free_block(std::uint64_t block, std::uint32_t operation);
   [[nodiscard]] std::uint32_t number_of_new_block();
-  void add_step(std::uint64_t bytes, std::uint64_t block, std::uint32_t operation);
+  [[nodiscard]] std::uint16_t stream_of(label name);
+  void add_step(step_kind kind, std::uint64_t block, std::uint32_t operation, std::uint64_t bytes = 0, std::uint16_t stream = 0);
 
   std::string space_name_;
   std::uint8_t space_;
@@ -100,8 +120,11 @@ class allocation_sequence {
   std::uint64_t replaced_allocations_ = 0;
   std::uint32_t block_count_ = 0;
   std::vector<allocation_step> steps_;
-  detail::live_blocks live_;           // `owner` is the block's number
-  std::vector<std::uint32_t> unused_;  // numbers of freed blocks
+  detail::live_blocks live_;                                  // `owner` is the block's number
+  std::vector<std::uint32_t> unused_;                         // numbers of freed blocks
+  std::unordered_map<std::uint64_t, std::uint32_t> awaited_;  // freed blocks that streams may still use, by address
+  std::vector<label> streams_{0};
+  std::uint16_t last_stream_ = 0;
   detail::label_table names_;
   detail::operation_visitor visitor_;
   std::map<std::uint32_t, std::unique_ptr<detail::thread_scopes>> threads_;  // by ring

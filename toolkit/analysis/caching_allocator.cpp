@@ -106,6 +106,15 @@ void caching_allocator::synchronize() {
   awaiting_.clear();
 }
 
+void caching_allocator::complete(const cached_block* freed) {
+  const auto found = std::find(awaiting_.begin(), awaiting_.end(), freed);
+  if (found == awaiting_.end()) return;
+  cached_block& block = **found;
+  awaiting_.erase(found);
+  block.awaits_streams = false;
+  make_free(block);
+}
+
 void caching_allocator::empty_cache() {
   synchronize();
   release_free(pools_.front().large);

@@ -47,6 +47,9 @@ class caching_allocator {
   /// device.
   void synchronize();
 
+  /// Marks the work of other streams on one freed block as finished. Does nothing if it does not await any.
+  void complete(const cached_block* freed);
+
   /// Returns all segments without an active block to the device: `torch.cuda.empty_cache()`.
   void empty_cache();
 
@@ -64,6 +67,11 @@ class caching_allocator {
   void reset_peak_stats() noexcept { device_.reset_peak_stats(); }
   void reset_accumulated_stats() noexcept { device_.reset_accumulated_stats(); }
   [[nodiscard]] const caching_allocator_options& options() const noexcept { return device_.options(); }
+
+  /// Whether a request on that stream and in that pool may use the block's segment.
+  [[nodiscard]] bool serves(const cached_block& block, std::uint64_t stream, pool_id pool) const noexcept {
+    return block.stream == stream && (block.pool == &pools_[pool].small || block.pool == &pools_[pool].large);
+  }
 
   /// Calls `visit(const cached_block&)` for each block, allocated, cached or unmapped, in no particular order.
   template <class Visitor>

@@ -1,10 +1,12 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/toolkit/analysis/allocation_replay.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/toolkit/analysis/cached_block.hpp>
 #include <memprof/toolkit/analysis/caching_allocator.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
+#include <memprof/toolkit/analysis/fragmentation.hpp>
 #include <memprof/toolkit/analysis/memory_fit.hpp>
 #include <memprof/trace/label.hpp>
 
@@ -19,30 +21,13 @@ namespace memprof::inline MEMPROF_ABI {
 namespace detail {
 namespace {
 
-/// Replays steps until one fails. Returns its index, or the number of steps.
-std::size_t replay(const allocation_sequence& sequence, caching_allocator& allocator) {
-  std::vector<const cached_block*> blocks(sequence.block_count());
-  const std::vector<allocation_step>& steps = sequence.steps();
-  for (std::size_t index = 0; index < steps.size(); ++index) {
-    const cached_block*& block = blocks[steps[index].block];
-    if (steps[index].bytes == 0) {
-      allocator.deallocate(block);
-      continue;
-    }
-    block = allocator.allocate(steps[index].bytes);
-    if (block == nullptr) return index;
-  }
-  return steps.size();
-}
-
 caching_allocator_options with_capacity(caching_allocator_options options, std::int64_t capacity) noexcept {
   options.capacity = capacity;
   return options;
 }
 
 bool fits_into(const allocation_sequence& sequence, const caching_allocator_options& options) {
-  caching_allocator allocator{options};
-  return replay(sequence, allocator) == sequence.steps().size();
+  return allocation_replay{sequence, options}.run() == sequence.steps().size();
 }
 
 std::int64_t largest_cached_block(const caching_allocator& allocator, bool is_small) {
@@ -57,7 +42,7 @@ std::int64_t largest_cached_block(const caching_allocator& allocator, bool is_sm
 }  // namespace
 }  // namespace detail
 
-failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes) {
+failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes, std::uint64_t stream, std::size_t pool) {
   failed_allocation failure;
   failure.requested = static_cast<std::int64_t>(bytes < detail::largest_request ? bytes : detail::largest_request);
   failure.allowed = allocator.options().allowed();
@@ -65,6 +50,7 @@ failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t b
   failure.allocated = allocator.stats().allocated_bytes.current;
   const bool is_small = detail::block_size(allocator.options(), failure.requested) <= detail::largest_small_block;
   failure.largest_cached = detail::largest_cached_block(allocator, is_small);
+  failure.parts = fragmentation_of(allocator, stream, pool);
   return failure;
 }
 
@@ -74,13 +60,14 @@ std::string operation_path(const allocation_sequence& sequence, std::uint32_t op
 
 memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options) {
   memory_fit result;
-  caching_allocator allocator{options};
-  const std::size_t done = detail::replay(sequence, allocator);
-  result.stats = result.unlimited_stats = allocator.stats();
+  detail::allocation_replay replay{sequence, options};
+  const std::size_t done = replay.run();
+  result.stats = result.unlimited_stats = replay.allocator().stats();
   result.capacity = options.capacity;
   if (done != sequence.steps().size()) {
     const allocation_step& failed = sequence.steps()[done];
-    result.first_failure = failure_of(allocator, failed.bytes);
+    const auto stream = static_cast<std::uint16_t>(failed.stream);
+    result.first_failure = failure_of(replay.allocator(), failed.bytes, replay.stream_number(stream), replay.pool(stream));
     result.first_failure->event = failed.event;
     result.first_failure->operation = failed.operation;
   }
@@ -88,10 +75,21 @@ memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocat
   // affects the choice of blocks.
   const bool depends_on_limit = options.expandable_segments && options.capacity != 0;
   if (result.fits() && result.stats.num_device_free == 0 && !depends_on_limit) return result;
-  caching_allocator unlimited{detail::with_capacity(options, 0)};
-  (void)detail::replay(sequence, unlimited);
-  result.unlimited_stats = unlimited.stats();
+  const caching_allocator_options without_limit = detail::with_capacity(options, 0);
+  detail::allocation_replay unlimited{sequence, without_limit};
+  (void)unlimited.run();
+  result.unlimited_stats = unlimited.allocator().stats();
   return result;
+}
+
+fragmentation fragmentation_at_peak(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  if (sequence.steps().empty()) return {};
+  detail::allocation_replay whole{sequence, options};
+  (void)whole.run();
+  detail::allocation_replay first_part{sequence, options};
+  (void)first_part.run_to(whole.peak_step() + 1);
+  const auto stream = static_cast<std::uint16_t>(sequence.steps()[whole.peak_step()].stream);
+  return fragmentation_of(first_part.allocator(), first_part.stream_number(stream), first_part.pool(stream));
 }
 
 std::optional<std::int64_t> smallest_capacity(const allocation_sequence& sequence, const caching_allocator_options& options) {

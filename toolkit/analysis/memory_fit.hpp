@@ -3,8 +3,10 @@
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
+#include <memprof/toolkit/analysis/fragmentation.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -13,8 +15,6 @@
 /// Does it fit, and if not, which operation fails: replays the steps of a capture through the model of the caching allocator.
 
 namespace memprof::inline MEMPROF_ABI {
-
-class caching_allocator;
 
 /// The request that the allocator could not serve, and its state at that moment, after it had returned what it could to the
 /// device. In bytes.
@@ -26,6 +26,7 @@ struct failed_allocation {
   std::int64_t reserved = 0;        ///< the bytes that are reserved
   std::int64_t allocated = 0;       ///< blocks in use, including rounding
   std::int64_t largest_cached = 0;  ///< largest free block in the pool of the request's size class
+  fragmentation parts{};            ///< why so much is reserved
 
   /// What could still have been reserved. An expandable segment may have taken more of the device than allowed: PyTorch compares
   /// with what a segment of a fixed size would take.
@@ -48,14 +49,19 @@ struct memory_fit {
 
 /// Describes the failure of the allocator's last request, of that many bytes; for online use. `event` and `operation` are left to
 /// the caller. Visits all blocks.
-[[nodiscard]] failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes);
+[[nodiscard]] failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes, std::uint64_t stream = 0,
+                                           std::size_t pool = 0);
 
 /// The path of an operation of the sequence, as in a profile; empty for 0. Visits all operations.
 [[nodiscard]] std::string operation_path(const allocation_sequence& sequence, std::uint32_t operation);
 
-/// Whether the steps fit into `options.capacity`, all on one stream. Costs one replay, or two unless the limit certainly made no
-/// difference. Raises an error if the options are invalid.
+/// Whether the steps fit into `options.capacity`, each on its stream and in its pool. Costs one replay, or two unless the limit
+/// certainly made no difference. Raises an error if the options are invalid.
 [[nodiscard]] memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options);
+
+/// Why so much is reserved at its peak, after the step that it was raised for last. Costs two replays. Raises an error if the
+/// options are invalid.
+[[nodiscard]] fragmentation fragmentation_at_peak(const allocation_sequence& sequence, const caching_allocator_options& options);
 
 /// A capacity, found by bisection, into which the steps fit while they do not fit into 2 MiB less: a multiple of 2 MiB. Nothing
 /// if no capacity suffices, 0 if there are no steps. `options.capacity` is ignored. Costs up to about twenty replays.

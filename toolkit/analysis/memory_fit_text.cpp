@@ -3,6 +3,7 @@
 #include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
 #include <memprof/toolkit/analysis/memory_fit.hpp>
 #include <memprof/toolkit/analysis/memory_fit_text.hpp>
+#include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@ std::string failure_text(const failed_allocation& failure, std::string_view oper
   text += failure.fragmented() == 0 ? std::string{".\n"}
                                     : " and " + megabytes(failure.fragmented()) + " cached, in pieces of at most " +
                                           megabytes(failure.largest_cached) + " for such requests.\n";
+  if (failure.parts.unused() > 0) text += "  Of the cached: " + to_text(failure.parts) + ".\n";
   if (failure.requested <= failure.free()) {
     text += "  That would suffice, but the allocator takes memory from the device in larger segments or pages.\n";
   } else if (failure.requested <= failure.allowed - failure.allocated) {

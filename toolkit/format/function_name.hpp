@@ -21,11 +21,16 @@ enum class stack_frames : std::uint8_t {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// The name of a C++ function without its arguments, template arguments and return type: `at::_ops::add_Tensor::call`. Python
-/// names stay as they are.
+/// The name of a C++ function as a person would write it: without its parameters, its result and the arguments of templates that
+/// nobody writes (allocators, comparators, hashes); `std::vector<double>::emplace_back`. Lists of template arguments above 32
+/// characters are `<...>`, with one character for the dots; the function's own are left out if they are above 24, or if it is of
+/// the standard library or an operator. Python names stay as they are.
 [[nodiscard]] std::string short_function_name(std::string_view name);
 
-/// Whether the function with this short name is of the C++ standard library, or allocates for whoever calls it: a frame that does
+/// The same without any template arguments: `std::vector::emplace_back`.
+[[nodiscard]] std::string bare_function_name(std::string_view name);
+
+/// Whether the function with this bare name is of the C++ standard library, or allocates for whoever calls it: a frame that does
 /// not say who asked for memory.
 [[nodiscard]] bool is_library_function(std::string_view name);
 

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/toolkit/format/function_name.hpp>
+#include <memprof/toolkit/format/source_frame.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/toolkit/symbols/symbolizer.hpp>
 #include <memprof/trace/label.hpp>
@@ -21,14 +22,18 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace {
 
+/// Whether the function allocates for whoever calls it, as C and C++ name them.
+[[nodiscard]] bool is_allocation_function(std::string_view name) {
+  constexpr std::array<std::string_view, 12> functions{"malloc",         "calloc",        "realloc",        "reallocarray",
+                                                       "posix_memalign", "aligned_alloc", "memalign",       "valloc",
+                                                       "pvalloc",        "operator new",  "operator new[]", "__libc_memalign"};
+  return std::find(functions.begin(), functions.end(), name) != functions.end();
+}
+
 /// Whether the call is the hook's, or the function by which the program called it.
 [[nodiscard]] bool is_of_hook(const source_frame& call) {
-  const std::string name = detail::short_function_name(call.function);
-  if (call.module == "libmemprof_preload.so" || name.starts_with("memprof::")) return true;
-  constexpr std::array<std::string_view, 12> hooks{"malloc",         "calloc",        "realloc",        "reallocarray",
-                                                   "posix_memalign", "aligned_alloc", "memalign",       "valloc",
-                                                   "pvalloc",        "operator new",  "operator new[]", "__libc_memalign"};
-  return std::find(hooks.begin(), hooks.end(), name) != hooks.end();
+  const std::string name = detail::bare_function_name(call.function);
+  return call.module == "libmemprof_preload.so" || name.starts_with("memprof::") || is_allocation_function(name);
 }
 
 /// Whether the call is of a library of C or C++, or allocates for whoever calls it.
@@ -36,7 +41,7 @@ namespace {
   constexpr std::array<std::string_view, 5> libraries{"libc.so.", "libstdc++.so.", "ld-linux", "libc++.so.", "libpthread.so."};
   const auto begins_module = [&](std::string_view part) { return call.module.starts_with(part); };
   if (std::any_of(libraries.begin(), libraries.end(), begins_module)) return true;
-  return detail::is_library_function(detail::short_function_name(call.function));
+  return detail::is_library_function(detail::bare_function_name(call.function));
 }
 
 [[nodiscard]] std::string name_of_call(const source_frame& call) {
@@ -90,11 +95,40 @@ std::function<std::vector<std::string>(name_view names, label stack)> calls_by_n
   };
 }
 
+std::function<std::vector<std::vector<source_frame>>(name_view names, label stack)> frames_by_name() {
+  return [named = std::make_shared<std::optional<named_stacks>>()](name_view names, label stack) {
+    if (!named->has_value()) named->emplace(names);
+    return (*named)->frames(stack);
+  };
+}
+
+std::vector<std::vector<source_frame>> named_stacks::frames(label stack) {
+  const std::vector<detail::stack_frame>& frames = stacks_.frames(stack);
+  std::vector<std::vector<source_frame>> all;
+  for (auto frame = frames.rbegin() + unnamed_hook_frames(frames); frame != frames.rend(); ++frame) {
+    std::vector<source_frame> calls = calls_at(*frame);
+    if (all.empty()) calls.erase(calls.begin(), std::find_if_not(calls.begin(), calls.end(), is_of_hook));
+    if (!calls.empty()) all.push_back(std::move(calls));
+  }
+  return all;
+}
+
+std::ptrdiff_t named_stacks::unnamed_hook_frames(const std::vector<detail::stack_frame>& frames) {
+  constexpr std::ptrdiff_t most = 8;
+  std::ptrdiff_t count = 0;
+  for (auto frame = frames.rbegin(); frame != frames.rend() && count <= most; ++frame, ++count) {
+    if (frame->module == 0 || stacks_.module_of(*frame).path != stacks_.module_of(frames.back()).path) return 0;
+    const std::string& function = calls_at(*frame).back().function;
+    if (!function.empty()) return is_allocation_function(detail::bare_function_name(function)) ? count : 0;
+  }
+  return 0;
+}
+
 template <class IsLast>
 std::vector<source_frame> named_stacks::calls_until(label stack, IsLast is_last) {
   const std::vector<detail::stack_frame>& frames = stacks_.frames(stack);
   std::vector<source_frame> all;
-  for (auto frame = frames.rbegin(); frame != frames.rend(); ++frame) {
+  for (auto frame = frames.rbegin() + unnamed_hook_frames(frames); frame != frames.rend(); ++frame) {
     for (const source_frame& call : calls_at(*frame)) {
       if (all.empty() && is_of_hook(call)) continue;
       all.push_back(call);

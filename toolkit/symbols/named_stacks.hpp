@@ -1,10 +1,13 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/toolkit/format/source_frame.hpp>
 #include <memprof/toolkit/symbols/call_stacks.hpp>
 #include <memprof/toolkit/symbols/symbolizer.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/stack_name.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -30,6 +33,8 @@ class named_stacks {
 
   /// The calls, innermost first, with those that were inlined, without the hook's own; empty if there is no such stack.
   [[nodiscard]] std::vector<source_frame> calls(label stack);
+  /// The same, as a list for each return address: the functions that were inlined there are together.
+  [[nodiscard]] std::vector<std::vector<source_frame>> frames(label stack);
   /// The texts of the calls, outermost first, as flame graphs show them.
   [[nodiscard]] std::vector<std::string> texts(label stack);
   /// `caller_of` these; empty if there are none.
@@ -39,6 +44,9 @@ class named_stacks {
   template <class IsLast>
   [[nodiscard]] std::vector<source_frame> calls_until(label stack, IsLast is_last);
   [[nodiscard]] const std::vector<source_frame>& calls_at(const detail::stack_frame& frame);
+  /// How many of a stack's innermost frames have no name and lead to a function of `malloc`'s family in the same file: the hook
+  /// of a stripped program.
+  [[nodiscard]] std::ptrdiff_t unnamed_hook_frames(const std::vector<detail::stack_frame>& frames);
 
   call_stacks stacks_;
   symbolizer symbols_;
@@ -48,5 +56,8 @@ class named_stacks {
 
 /// `named_stacks::texts` as a function, of the names that it is first called with. Nothing is looked up before.
 [[nodiscard]] std::function<std::vector<std::string>(name_view names, label stack)> calls_by_name();
+
+/// `named_stacks::frames` in the same way.
+[[nodiscard]] std::function<std::vector<std::vector<source_frame>>(name_view names, label stack)> frames_by_name();
 
 }  // namespace memprof::inline MEMPROF_ABI

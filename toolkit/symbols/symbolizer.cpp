@@ -1,9 +1,12 @@
 #include <memprof/config.hpp>
+#include <memprof/toolkit/format/source_frame.hpp>
 #include <memprof/toolkit/symbols/elf_symbols.hpp>
 #include <memprof/toolkit/symbols/symbolizer.hpp>
+#include <memprof/trace/label.hpp>
 #include <memprof/trace/stack_name.hpp>
 
 #include <cxxabi.h>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -27,6 +30,9 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 namespace {
+
+/// Of one frame that has names: more are damage.
+constexpr std::size_t most_ready_calls = 4096;
 
 [[nodiscard]] std::string demangled(const char* name) {
   if (name == nullptr) return {};
@@ -156,6 +162,32 @@ class debug_file {
 
 #endif
 
+namespace {
+
+/// The text up to the next separator, which is taken off `rest`.
+[[nodiscard]] std::string_view next_part(std::string_view& rest) {
+  const std::size_t end = rest.find(name_separator);
+  const std::string_view part = rest.substr(0, end);
+  rest = end == rest.npos ? std::string_view{} : rest.substr(end + 1);
+  return part;
+}
+
+/// The calls that a trace has itself.
+[[nodiscard]] std::vector<source_frame> ready_calls(std::string_view texts) {
+  std::vector<source_frame> calls;
+  while (!texts.empty() && calls.size() < most_ready_calls) {
+    source_frame call;
+    call.function = next_part(texts);
+    call.file = next_part(texts);
+    const std::string_view line = next_part(texts);
+    (void)std::from_chars(line.data(), line.data() + line.size(), call.line);
+    calls.push_back(std::move(call));
+  }
+  return calls;
+}
+
+}  // namespace
+
 }  // namespace detail
 
 struct symbolizer::files {
@@ -168,8 +200,8 @@ symbolizer::~symbolizer() = default;
 bool symbolizer::reads_debug_information() noexcept { return MEMPROF_TOOLKIT_LIBDW != 0; }
 
 std::vector<source_frame> symbolizer::calls_at(const detail::module_text& module, std::uint64_t offset) {
-  std::vector<source_frame> calls;
-  if (module.path.substr(0, 1) == "/") {
+  std::vector<source_frame> calls = detail::ready_calls(module.calls);
+  if (calls.empty() && module.path.substr(0, 1) == "/") {
     const std::string path{module.path};
     const std::string build_id{module.build_id};
     auto found = files_->known.find({path, build_id});

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/config.hpp>
+#include <memprof/toolkit/format/source_frame.hpp>
 #include <memprof/trace/stack_name.hpp>
 
 #include <cstdint>
@@ -10,17 +11,6 @@
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
-
-/// A call in a program's source.
-struct source_frame {
-  std::string function;  ///< empty: unknown
-  std::string file;      ///< empty: unknown
-  int line = 0;          ///< 0: unknown
-  std::string module;    ///< the file that has the code, without its folder; empty: none
-  std::uint64_t offset = 0;
-
-  bool operator==(const source_frame&) const = default;
-};
 
 /// Finds the names of return addresses in the files that a program had loaded, and in their debug files. A file whose build-id is
 /// not the one in the trace is another one, and is not asked. No name is a guess: where no symbol covers the address there is
@@ -37,7 +27,7 @@ class symbolizer {
   [[nodiscard]] static bool reads_debug_information() noexcept;
 
   /// The calls at a return address, innermost first: the functions that were inlined there, and the one that they are in. At
-  /// least one.
+  /// least one. Where the trace has them itself (`module_text::calls`), no file is asked.
   [[nodiscard]] std::vector<source_frame> calls_at(const detail::module_text& module, std::uint64_t offset);
 
  private:

@@ -6,6 +6,7 @@
 #include "output_file.hpp"
 #include "picture_file.hpp"
 #include "progress.hpp"
+#include "recorded_reserved.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
 #include "training_options.hpp"
@@ -16,13 +17,18 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/segment_lines.hpp>
+#include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/breakdown_json.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
+#include <memprof/toolkit/analysis/reserved_causes.hpp>
+#include <memprof/toolkit/analysis/reserved_causes_json.hpp>
+#include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/page/peak_picture.hpp>
 #include <memprof/trace/device_description.hpp>
+#include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
@@ -86,9 +92,51 @@ memprof::breakdown_options options_for(const analyze_arguments& arguments, const
   return options;
 }
 
+/// Why allocators reserved more than was allocated, in one file.
+struct file_causes {
+  std::string file;
+  std::vector<memprof::reserved_causes> spaces;  ///< at least one
+};
+
+/// All that was found in the files.
+struct analysis {
+  std::vector<analyzed_space> spaces;
+  std::vector<file_causes> causes;
+};
+
+/// Adds the causes in a trace. The standard input cannot be read again.
+void add_causes(std::vector<file_causes>& all, const memprof::profile& profile, const std::string& path) {
+  if (path == "-") return;
+  const memprof::detail::file_handle file = open_recording(path);
+  if (!memprof::is_trace_file(file.get())) return;
+  std::vector<memprof::reserved_causes> found = find_reserved_causes(profile, file.get(), path);
+  if (!found.empty()) all.push_back({path, std::move(found)});
+}
+
+nlohmann::ordered_json document_of(const analysis& analyzed, const std::vector<std::string>& complaints) {
+  nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(analyzed.spaces), complaints);
+  for (const file_causes& each : analyzed.causes) {
+    for (nlohmann::ordered_json& space : memprof::to_json(each.spaces)) {
+      space["file"] = each.file;
+      document["reserved_causes"].push_back(std::move(space));
+    }
+  }
+  return document;
+}
+
+std::string text_of(const analysis& analyzed, const memprof::breakdown_options& sizes) {
+  std::string text = memprof::to_text(analyzed.spaces, sizes);
+  for (const file_causes& each : analyzed.causes) {
+    text += '\n' + memprof::detail::on_one_line(each.file) + '\n';
+    for (const memprof::reserved_causes& space : each.spaces) text += memprof::to_text(space);
+  }
+  return text;
+}
+
 /// Analyzes all files. A file that cannot be read does not affect the others.
-std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, std::vector<std::string>& complaints) {
-  std::vector<analyzed_space> analyzed;
+analysis analyze_files(const analyze_arguments& arguments, std::vector<std::string>& complaints) {
+  analysis all;
+  std::vector<analyzed_space>& analyzed = all.spaces;
   for (const std::string& path : arguments.inputs) {
     try {
       recorded_runs runs = read_runs(path);
@@ -100,6 +148,7 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, st
               memprof::break_down(*profile, profile->spaces[index], options_for(arguments, *profile, index));
           analyzed.push_back({profile, index, std::move(breakdown)});
         }
+        add_causes(all.causes, *profile, path);
       }
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
@@ -108,7 +157,7 @@ std::vector<analyzed_space> analyze_files(const analyze_arguments& arguments, st
       complaints.push_back("'" + path + "': out of memory while reading it");
     }
   }
-  return analyzed;
+  return all;
 }
 
 int draw(const std::vector<analyzed_space>& bars, const analyze_arguments& arguments, const std::string& path,
@@ -157,25 +206,24 @@ int run_analyze(const analyze_arguments& arguments) {
   if (arguments.asks_for_picture && !arguments.visualize_peak)
     print_error("analyze", "no picture: --title and --output have no effect without --visualize-peak");
   std::vector<std::string> complaints;
-  const std::vector<analyzed_space> analyzed = analyze_files(arguments, complaints);
+  const analysis found = analyze_files(arguments, complaints);
+  const std::vector<analyzed_space>& analyzed = found.spaces;
   for (const std::string& complaint : complaints) {
     print_error("analyze", complaint);
     status = bad_input;
   }
   if (analyzed.empty()) return bad_input;
   if (arguments.as_json) {
-    const nlohmann::ordered_json answer = memprof::with_caveats(memprof::to_json(analyzed), complaints);
-    print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
+    print_json(memprof::detail::dump(memprof::short_answer(document_of(found, complaints))) + '\n');
   } else {
-    print(memprof::to_text(analyzed, arguments.sizes));
+    print(text_of(found, arguments.sizes));
   }
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
       keep_other_file(arguments.json, {"an analysis", [](std::string_view begin) {
                                          return begin.find(memprof::breakdown_json_format) != begin.npos;
                                        }});
-      memprof::detail::replace_whole_file(
-          arguments.json, memprof::detail::dump(memprof::with_caveats(memprof::to_json(analyzed), complaints)) + '\n');
+      memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document_of(found, complaints)) + '\n');
       return success;
     });
   }

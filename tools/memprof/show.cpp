@@ -5,6 +5,7 @@
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "recorded_callers.hpp"
+#include "recorded_reserved.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
 
@@ -15,6 +16,9 @@
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/reserved_causes.hpp>
+#include <memprof/toolkit/analysis/reserved_causes_json.hpp>
+#include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
@@ -33,6 +37,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace memprof_tool {
 namespace {
@@ -140,13 +145,21 @@ int run_show(const show_arguments& arguments) {
     }
     std::string callers;
     if (read.is_trace) callers = add_callers(read.profile, file.get(), arguments.file, options_of(arguments));
+    std::vector<memprof::reserved_causes> causes;
+    if (read.is_trace && (arguments.as_json || has_callers(arguments)))
+      causes = find_reserved_causes(read.profile, file.get(), arguments.file);
     if (arguments.as_json) {
       memprof::profile named = read.profile;
       if (named.provenance.file.empty()) named.provenance.file = arguments.file;
-      print_json(memprof::detail::dump(memprof::with_caveats(memprof::summary_json(named), {read.complaint})) + '\n');
+      nlohmann::ordered_json answer = memprof::with_caveats(memprof::summary_json(named), {read.complaint});
+      if (!causes.empty()) answer["reserved_causes"] = memprof::to_json(causes);
+      print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
     } else {
       std::string text = text_of(read.profile, arguments);
-      if (has_callers(arguments)) text += callers;
+      if (has_callers(arguments)) {
+        for (const memprof::reserved_causes& each : causes) text += '\n' + memprof::to_text(each, options_of(arguments));
+        text += callers;
+      }
       print(text, stdout, arguments.as_csv ? text_colors::none : text_colors::own);
     }
     if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {

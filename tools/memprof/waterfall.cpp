@@ -153,7 +153,7 @@ memprof::compared_run run_step(const memprof::decoder_model& model, const mempro
   return column_of_trace(is_real ? "measured" : "no dispatch", step.profile, space, events);
 }
 
-std::vector<memprof::compared_run> columns_of(waterfall_arguments& arguments, const CLI::App& command,
+std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& arguments, const CLI::App& command,
                                               std::vector<std::string>& complaints) {
   std::vector<memprof::compared_run> columns;
   if (describes_decoder(command)) {
@@ -204,7 +204,7 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   check_outputs(arguments);
   std::vector<memprof::part_rule> rules;
   for (const std::string& text : arguments.rules) rules.push_back(rule_of(text));
-  const memprof::waterfall waterfall = memprof::make_waterfall(columns_of(arguments, command, complaints), rules);
+  const memprof::waterfall waterfall = memprof::make_waterfall(compared_runs_of(arguments, command, complaints), rules);
   const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(waterfall), complaints);
 
   if (arguments.as_json) {

@@ -80,26 +80,32 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
   }
 }
 
-/// Records an allocation in a capture with stacks. The only way to there, so that a stack begins with the same frames each time.
-[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address,
-                                                std::size_t bytes) noexcept {
+/// Records an allocation in a capture with stacks. The only way to there. The stack begins where the hook returns to.
+[[gnu::noinline]] inline void record_with_stack(registry& shared, thread_slot& self, const void* address, std::size_t bytes,
+                                                const void* returns_to) noexcept {
   if (self.doing().load(std::memory_order_relaxed) != activity::idle)
     return record_heap_inside(event_kind::allocate, address, bytes);
   const std::uint32_t recorded = shared.heap_stacks.load(std::memory_order_relaxed);
-  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared) : 0;
+  const label stack = wants_stack(recorded, bytes) ? stack_of_this_call(shared, returns_to) : 0;
   record_words<no_pauses>(shared, self, reinterpret_cast<std::uintptr_t>(address), bytes,
                           packed_tail({0, 0, 0, stack, event_kind::allocate, cpu_space, 0}));
 }
 
-/// Records what the heap does, unless this thread is inside the profiler or a tracked resource.
-[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes) noexcept {
+/// Where the function returns to whose body this becomes: a hook is inlined into the function that the program calls, so that
+/// stacks know where the program's own calls begin even if the hook's functions have no names.
+[[nodiscard, gnu::always_inline]] inline const void* hook_returns_to() noexcept { return __builtin_return_address(0); }
+
+/// Records what the heap does, unless this thread is inside the profiler or a tracked resource. Stacks begin at `returns_to`;
+/// null: at `hook_returns_to`, which is read only where it is needed.
+[[gnu::always_inline]] inline void record_heap_event(event_kind kind, const void* address, std::size_t bytes,
+                                                     const void* returns_to = nullptr) noexcept {
   registry& shared = abi_1::process_registry;
   // Relaxed: as in `record_event`.
   if (shared.active_capture.load(std::memory_order_relaxed) == 0) [[likely]]
     return;
   thread_slot& self = abi_1::this_thread;
   if (kind == event_kind::allocate && shared.heap_stacks.load(std::memory_order_relaxed) != 0) [[unlikely]]
-    return record_with_stack(shared, self, address, bytes);
+    return record_with_stack(shared, self, address, bytes, returns_to == nullptr ? hook_returns_to() : returns_to);
   if (self.ring->doing.load(std::memory_order_relaxed) != activity::idle) [[unlikely]]
     return record_heap_inside(kind, address, bytes);
   if (is_own_block_freed(shared, kind, address)) [[unlikely]]

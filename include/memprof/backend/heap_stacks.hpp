@@ -126,11 +126,21 @@ inline const bool has_stack_recorder = [] {
   return process_stacks.store->add(shared, process_stacks, stack, modules);
 }
 
-/// The name of the stack of the hook that calls this, and of what called it; 0 if it cannot be had.
+/// How many of a walk's innermost frames are the hook's, which returns to that address; 1, the walking function, if it is not
+/// among the first.
+[[nodiscard]] inline int hook_frames(void* const* frames, int found, const void* returns_to) noexcept {
+  constexpr int most = 8;
+  for (int index = 1; index < found && index <= most; ++index) {
+    if (frames[index] == returns_to) return index;
+  }
+  return 1;
+}
+
+/// The name of the stack of what called the hook, which returns to `returns_to`; 0 if it cannot be had.
 ///
 /// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
 /// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`.
-[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared) noexcept {
+[[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared, const void* returns_to) noexcept {
   const errno_guard kept;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_thread& self = this_stack_thread;
@@ -144,8 +154,9 @@ inline const bool has_stack_recorder = [] {
     const int found = process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames) + 1);
     std::atomic_signal_fence(std::memory_order_seq_cst);
     self.walking_at = 0;
-    if (found > 1) {  // the first is this function
-      const walked_stack stack{frames + 1, static_cast<std::size_t>(found) - 1};
+    if (found > 1) {
+      const int own = hook_frames(frames, found, returns_to);
+      const walked_stack stack{frames + own, static_cast<std::size_t>(found - own)};
       name = process_stacks.store->find(stack.hash());
       if (name == 0) name = name_new_stack(shared, stack);
     }

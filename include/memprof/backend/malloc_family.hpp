@@ -44,12 +44,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// `Heap` has static functions `allocate`, `allocate_zeroed`, `allocate_aligned`, `reallocate`, `release` and `usable_bytes`,
-/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`.
+/// which behave like `malloc`, `calloc`, `memalign`, `realloc`, `free` and `malloc_usable_size`. What allocates is inlined into
+/// the function with the C name: `hook_returns_to`.
 template <class Heap>
 struct malloc_family {
-  [[nodiscard]] static void* allocate(std::size_t bytes) noexcept { return recorded(Heap::allocate(bytes), bytes); }
+  [[nodiscard, gnu::always_inline]] static void* allocate(std::size_t bytes) noexcept {
+    return recorded(Heap::allocate(bytes), bytes);
+  }
 
-  [[nodiscard]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_zeroed(std::size_t count, std::size_t each) noexcept {
     return recorded(Heap::allocate_zeroed(count, each), count * each);  // null if the product overflows
   }
 
@@ -61,27 +64,27 @@ struct malloc_family {
 
   /// Recorded as a free before the call and an allocation after it, so that no other thread gets the address in between. If the
   /// heap refuses, the block is as it was.
-  [[nodiscard]] static void* reallocate(void* address, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* reallocate(void* address, std::size_t bytes) noexcept {
     if (address == nullptr) return allocate(bytes);
     if (bytes > most_bytes) return Heap::reallocate(address, bytes);  // which fails
     record_heap_event(event_kind::deallocate, address, 0);
     void* const moved = Heap::reallocate(address, bytes);
     if (moved == nullptr && bytes != 0) [[unlikely]]
-      undo_free(address);
+      undo_free(address, hook_returns_to());
     return recorded(moved, bytes);
   }
 
-  [[nodiscard]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* reallocate_array(void* address, std::size_t count, std::size_t each) noexcept {
     if (each != 0 && count > std::numeric_limits<std::size_t>::max() / each) return refuse();
     return reallocate(address, count * each);
   }
 
-  [[nodiscard]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_aligned(std::size_t alignment, std::size_t bytes) noexcept {
     return recorded(Heap::allocate_aligned(alignment, bytes), bytes);
   }
 
   /// `posix_memalign`, which leaves `errno` alone.
-  [[nodiscard]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static int allocate_aligned(void** found, std::size_t alignment, std::size_t bytes) noexcept {
     if (!std::has_single_bit(alignment) || alignment % sizeof(void*) != 0) return EINVAL;
     const errno_guard kept;
     void* const address = allocate_aligned(alignment, bytes);
@@ -90,10 +93,12 @@ struct malloc_family {
     return 0;
   }
 
-  [[nodiscard]] static void* allocate_on_page(std::size_t bytes) noexcept { return allocate_aligned(page(), bytes); }
+  [[nodiscard, gnu::always_inline]] static void* allocate_on_page(std::size_t bytes) noexcept {
+    return allocate_aligned(page(), bytes);
+  }
 
   /// `pvalloc`: whole pages, which is what the program asked for.
-  [[nodiscard]] static void* allocate_pages(std::size_t bytes) noexcept {
+  [[nodiscard, gnu::always_inline]] static void* allocate_pages(std::size_t bytes) noexcept {
     if (bytes > most_bytes) return refuse();
     return allocate_on_page((bytes + page() - 1) / page() * page());
   }
@@ -105,9 +110,9 @@ struct malloc_family {
   [[nodiscard]] static std::size_t page() noexcept { return static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)); }
 
   /// Undoes the free of a block that the heap could not change.
-  [[gnu::cold, gnu::noinline]] static void undo_free(void* address) noexcept {
+  [[gnu::cold, gnu::noinline]] static void undo_free(void* address, const void* returns_to) noexcept {
     if (withdraw_free(address)) return;
-    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address));
+    record_heap_event(event_kind::allocate, address, Heap::usable_bytes(address), returns_to);
     // Another thread has drained this one's ring meanwhile, and nobody knows any more how much of the block was asked for.
     registry& shared = abi_1::process_registry;
     const bool is_recorded = shared.active_capture.load(std::memory_order_relaxed) != 0 &&

@@ -57,8 +57,10 @@ template <class Heap>
   }
 }
 
+// What allocates is inlined into the operators: `hook_returns_to`.
+
 template <class Heap>
-[[nodiscard]] void* new_tracked(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::always_inline]] inline void* new_tracked(std::size_t bytes, std::size_t alignment) {
   // The usual case first: no loop, and no variable whose address is taken.
   void* address = alignment <= __STDCPP_DEFAULT_NEW_ALIGNMENT__ && bytes != 0 ? Heap::allocate(bytes) : nullptr;
   if (address == nullptr) [[unlikely]]
@@ -75,7 +77,7 @@ template <class Heap>
 }
 
 template <class Heap>
-[[nodiscard]] void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* new_tracked_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* address = nullptr;
 #if defined(__cpp_exceptions)
   try {
@@ -108,14 +110,14 @@ inline void note_alignment(std::size_t alignment, bool is_freed) noexcept {
 }
 
 template <class Heap>
-[[nodiscard]] void* new_aligned(std::size_t bytes, std::size_t alignment) {
+[[nodiscard, gnu::always_inline]] inline void* new_aligned(std::size_t bytes, std::size_t alignment) {
   void* const address = new_tracked<Heap>(bytes, alignment);
   note_alignment(alignment, false);
   return address;
 }
 
 template <class Heap>
-[[nodiscard]] void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
+[[nodiscard, gnu::always_inline]] inline void* new_aligned_or_null(std::size_t bytes, std::size_t alignment) noexcept {
   void* const address = new_tracked_or_null<Heap>(bytes, alignment);
   if (address != nullptr) note_alignment(alignment, false);
   return address;

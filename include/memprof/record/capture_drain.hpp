@@ -7,10 +7,15 @@
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/fact_part.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/fact_tables.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/payload.hpp>
 
 #include <cstdint>
+#include <string_view>
+#include <utility>
 
 /// @file
 /// How rings are emptied into the active capture, and what else the registry passes to it.
@@ -50,8 +55,15 @@ inline void define_space_in_capture(registry& shared, std::uint8_t id) noexcept 
   if (capture_state* const state = state_of(shared))
     state->space({id, shared.space_names[id], 0, false, shared.space_memories[id]});
 }
-inline void add_facts_to_capture(registry& shared, const fact_table& table) {
-  if (capture_state* const state = state_of(shared)) state->facts(table);
+inline void add_facts_to_capture(registry& shared, std::string_view records) {
+  capture_state* const state = state_of(shared);
+  if (state == nullptr) return;
+  fact_tables added{no_fact_limits};
+  for (payload_reader in{records}; !in.is_at_end();) {
+    fact_part part;
+    if (decode_facts(in.text(), part)) added.add(std::move(part));
+  }
+  for (const fact_table& table : added.all()) state->facts(table);
 }
 
 /// Connects the registry to the capture, or disconnects it.
@@ -60,14 +72,14 @@ inline void connect_capture(registry& shared) noexcept {
   shared.put_event = put_event_into_capture;
   shared.define_name = define_name_in_capture;
   shared.define_space = define_space_in_capture;
-  shared.add_facts = add_facts_to_capture;
+  shared.add_fact_records = add_facts_to_capture;
 }
 inline void disconnect_capture(registry& shared) noexcept {
   shared.drain = nullptr;
   shared.put_event = nullptr;
   shared.define_name = nullptr;
   shared.define_space = nullptr;
-  shared.add_facts = nullptr;
+  shared.add_fact_records = nullptr;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -121,25 +121,31 @@ struct capture_state {
   }
 };
 
-/// The active or last capture; null if there is none, or if another version of the library began it. Under the lock.
+/// The active or last capture; null if there is none, or if a part with other types began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of(registry& shared) noexcept {
-  return shared.capture_version == version_number ? static_cast<capture_state*>(shared.capture) : nullptr;
+  return shared.capture_version == part_version ? static_cast<capture_state*>(shared.capture) : nullptr;
 }
 
-/// Whether another version of the library began the active or last capture. Under the lock.
+/// Whether a part with another version of the library, or another `std::string`, began the active or last capture. Under the
+/// lock.
 [[nodiscard]] inline bool is_of_other_version(const registry& shared) noexcept {
-  return shared.capture != nullptr && shared.capture_version != version_number;
+  return shared.capture != nullptr && shared.capture_version != part_version;
 }
 
-/// Warns, once, that a call does nothing because version `begun_by` began the capture. Without the lock.
+/// Warns, once, that a call does nothing because a part of `part_version` `begun_by` began the capture. Without the lock.
 [[gnu::cold, gnu::noinline]] inline void warn_of_other_version(std::uint32_t begun_by) noexcept {
   static constinit std::atomic<bool> is_said{false};
   if (is_said.exchange(true, std::memory_order_relaxed)) return;
   const internal_guard hidden;
+  const std::uint32_t version = begun_by & ~former_string_bit;
+  const auto string_of = [](std::uint32_t part) {
+    return (part & former_string_bit) != 0 ? " with _GLIBCXX_USE_CXX11_ABI=0" : "";
+  };
   std::fprintf(stderr,
-               "memprof: the capture was begun by memprof %u.%u.%u, so code compiled with %s can neither end it nor ask for its "
-               "profile; build all parts with the same version\n",
-               begun_by / 1'000'000, begun_by / 1'000 % 1'000, begun_by % 1'000, version_string);
+               "memprof: the capture was begun by memprof %u.%u.%u%s, so code compiled with %s%s can neither end it nor ask for "
+               "its profile; build all parts in the same way\n",
+               version / 1'000'000, version / 1'000 % 1'000, version % 1'000, string_of(begun_by), version_string,
+               string_of(part_version));
 }
 
 /// Bytes that the profiler holds: rings, names and the capture.

@@ -13,10 +13,10 @@
 #include <memprof/trace/core_range.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/event_writer.hpp>
+#include <memprof/trace/fact_part.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/open_operation.hpp>
-#include <memprof/version.hpp>
 
 #include <concepts>
 #include <cstddef>
@@ -234,12 +234,13 @@ class event_sink {
   void end_segment(std::string_view name) const noexcept { (void)detail::record_segment_end(0, name); }
 
   /// Adds a table of facts to the capture, replacing an earlier one of that name. Cuts columns beyond 32 and text beyond 4,096
-  /// bytes (`fitted`). Takes a lock.
+  /// bytes. The capture may be that of another part of the process, with another version of the library. Takes a lock.
   void add_facts(const fact_table& facts) const {
     if (!detail::may_control()) return;
     registry& shared = abi_1::process_registry;
     const detail::internal_control_guard lock{shared};
-    if (shared.add_facts != nullptr && shared.capture_version == version_number) shared.add_facts(shared, facts);
+    if (shared.add_fact_records == nullptr) return;
+    shared.add_fact_records(shared, detail::encode_facts(detail::fitted(facts)));
   }
 };
 static_assert(event_writer<event_sink>);

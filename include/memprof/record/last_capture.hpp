@@ -54,12 +54,12 @@ inline void finish_file(registry& shared) noexcept {
   state->file.close_file();
 }
 
-/// Capture `number`; null if it is not active, or if another version of the library began it. Under the lock.
+/// Capture `number`; null if it is not active, or if a part with other types began it. Under the lock.
 [[nodiscard]] inline capture_state* state_of_active(std::uint32_t number) noexcept {
   return number != 0 && active_capture() == number ? state_of(abi_1::process_registry) : nullptr;
 }
 
-/// Whether another version of the library began the active or last capture; warns if so.
+/// Whether a part with other types began the active or last capture; warns if so.
 [[nodiscard]] inline bool refuses_other_version(const registry& shared) noexcept {
   std::uint32_t begun_by = 0;
   {

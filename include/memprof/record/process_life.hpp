@@ -68,7 +68,7 @@ inline void after_fork_in_child() noexcept {
   shared.put_event = nullptr;
   shared.define_name = nullptr;
   shared.define_space = nullptr;
-  shared.add_facts = nullptr;
+  shared.add_fact_records = nullptr;
   shared.capture = nullptr;
   shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
   // If the system does not unmap them, they stay in place and nothing stores there.

@@ -60,6 +60,7 @@ class process_readings {
     row.heap_before_bytes = heap_before_;
     row.recorded_bytes = at.recorded_bytes;
     row.profiler_bytes = at.profiler_bytes;
+    row.container_limit_bytes = container_limit_;
     row.records_operator_new = at.records_operator_new ? 1 : 0;
     row.records_malloc = at.records_malloc ? 1 : 0;
     if (at.records_malloc) {
@@ -97,6 +98,9 @@ class process_readings {
     for (process_memory& row : rows_) row.heap_before_bytes = heap;
     is_new_ = true;
   }
+
+  /// What later rows say of the container; -1: it has no limit.
+  void set_container_limit(std::int64_t bytes) noexcept { container_limit_ = bytes; }
 
   [[nodiscard]] bool is_empty() const noexcept { return is_empty_; }
   /// Whether there was a reading since the last call.
@@ -154,6 +158,7 @@ class process_readings {
   static constexpr std::int64_t most_cached_by_thread = 7 * (32 + 1040) * 64 / 2;
 
   std::array<process_memory, moments> rows_;
+  std::int64_t container_limit_ = -1;
   std::int64_t heap_before_ = -1;
   std::int64_t alignment_before_ = 0;  ///< when `heap_before_` was found
   bool is_new_ = false;

@@ -19,8 +19,6 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-struct fact_table;
-
 namespace detail {
 class profiler_blocks;
 class phantom_addresses;
@@ -36,7 +34,7 @@ namespace memprof::abi_1 {
 ///
 /// Its layout is frozen: changing any type in it, or how rings and the order word are used, requires a new `abi_N` namespace and
 /// a new `layout_version`, so that two versions of the library in one process do not read each other's words. Versions with the
-/// same layout record into the same capture. Only the version that began a capture knows its type (`capture_version`).
+/// same layout record into the same capture. Only parts like the one that began a capture know its type (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
   static constexpr std::uint32_t max_spaces = any_space;
@@ -54,6 +52,9 @@ struct registry {
   std::atomic<std::uint32_t> heap_stacks{0};     ///< of the active capture: a `stack_capture`; changed under the lock
   std::atomic<std::uint32_t> uses{0};            ///< of the active capture: whether it records uses of blocks; likewise
   std::atomic<stack_recorder*> stacks{nullptr};  ///< null: nothing records the heap
+  /// Gives the active capture a table of facts, as `encode_facts` makes it: the types of a table differ between versions and with
+  /// the `std::string` that a part was compiled with. Called under the lock; null while there is no capture.
+  void (*add_fact_records)(registry&, std::string_view) = nullptr;
 
   alignas(64) detail::futex_lock lock;
   std::atomic<detail::event_ring*> rings{nullptr};
@@ -88,14 +89,14 @@ struct registry {
   /// Gives the active capture an event without a thread, ordered after everything drained so far. Called under the lock; null
   /// while there is no capture.
   void (*put_event)(registry&, const event&) noexcept = nullptr;
-  /// Tell the active capture about a new name, a new memory space, and facts. Called under the lock; null while there is no
-  /// capture.
+  /// Tell the active capture about a new name and a new memory space. Called under the lock; null while there is no capture.
   void (*define_name)(registry&, label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
-  void (*add_facts)(registry&, const fact_table&) = nullptr;
+  /// Always null: here earlier builds look for a function that takes a table itself.
+  void (*former_add_facts)() = nullptr;
   detail::futex_lock backend_lock;            ///< serialises calls to a capture's backends; taken before `lock`, never inside it
-  void* capture = nullptr;                    ///< the active or last capture; only the version that began it knows its type
-  std::uint32_t capture_version = 0;          ///< that version, as `version_number`
+  void* capture = nullptr;                    ///< the active or last capture; only parts like the one that began it know its type
+  std::uint32_t capture_version = 0;          ///< that part's `part_version`
   detail::event_ring** drain_heap = nullptr;  ///< scratch of the drain: `ring_count` entries
   std::uint32_t drain_heap_capacity = 0;
   detail::ring_places* places =
@@ -117,7 +118,9 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
-static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128, "its layout is frozen");
+static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128 &&
+                  offsetof(registry, add_fact_records) < 128,
+              "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under
 /// `-fvisibility=hidden` and the dynamic linker binds all parts to the first definition it finds.

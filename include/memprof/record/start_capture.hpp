@@ -12,6 +12,7 @@
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/capture_watcher.hpp>
+#include <memprof/record/container_limit.hpp>
 #include <memprof/record/event_order.hpp>
 #include <memprof/record/growth_watch.hpp>
 #include <memprof/record/last_capture.hpp>
@@ -185,9 +186,11 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
   const process_reading first_reading = read_process(reading_by::allocating_call);
   prepare_stacks(shared, options.stacks);
   process_info described;
+  std::int64_t limit = -1;
   {
     const internal_guard hidden;
     described = describe_process();
+    limit = container_limit();
   }
   std::uint32_t number = 0;
   {
@@ -203,12 +206,13 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     const process_info process = std::move(described);  // so that no hook sees its memory released, now that they record
     capture_state* const state = made.release();
     shared.capture = state;
-    shared.capture_version = version_number;
+    shared.capture_version = part_version;
     shared.places = state->file.places();
     shared.ring_capacity = options.ring_capacity;
     shared.drop_when_full.store(options.overflow_policy == overflow::drop, std::memory_order_relaxed);
     begin_trace(shared, *state, options, mode, process);
     put_incomplete_file(*state);
+    state->process.set_container_limit(limit);
     keep_reading(shared, *state, first_reading, this_moment(shared, *state));
     put_process_memory(*state);  // the later ones replace it in its place, which is thus the same in the file as in the profile
     begin_stacks(shared, *state, options.stacks);

@@ -83,11 +83,13 @@ class stack_text_reader {
 };
 
 /// The text of a module's name: `path\x1fbuild-id\x1faddress`, both in hexadecimal. The address is what was added to the file's
-/// own addresses when it was loaded.
+/// own addresses when it was loaded. Where another program has named the calls, the text goes on with
+/// `\x1ffunction\x1ffile\x1fline` of each, innermost first, the lines in decimal: it then stands for one return address.
 struct module_text {
   std::string_view path;
   std::string_view build_id;  ///< empty: it has none
   std::string_view loaded_at;
+  std::string_view calls = {};  ///< what follows: `function\x1ffile\x1fline` of each call; empty: to be looked up
 
   [[nodiscard]] static module_text of(std::string_view text) noexcept {
     module_text parts;
@@ -96,6 +98,7 @@ struct module_text {
       *part = text.substr(0, end);
       text = end == text.npos ? std::string_view{} : text.substr(end + 1);
     }
+    parts.calls = text;
     return parts;
   }
 };

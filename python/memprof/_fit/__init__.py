@@ -25,6 +25,22 @@ def has_command(arguments: list[str]) -> bool:
     return any(argument in ("-m", "--") or argument.endswith((".py", ".pyw")) for argument in arguments)
 
 
+def asks_for_help(arguments: list[str]) -> bool:
+    """Whether an option of `memprof fit` itself asks for help, rather than one of the script."""
+    for argument in arguments:
+        if argument in ("-h", "--help"):
+            return True
+        if argument in ("-m", "--") or argument.endswith((".py", ".pyw")):
+            return False
+    return False
+
+
+def print_help() -> None:
+    from ._help import HELP
+
+    print(HELP, end="", flush=True)
+
+
 def main(arguments: list[str]) -> int:
     """Answers on the standard output. Returns the exit status."""
     from ._request import Request

@@ -106,6 +106,8 @@ class ClaimedCuda:
             _sleep=lambda cycles: None,
             default_generators=(_Generator(device="cuda"),),
         )
+        # Recurrent layers are then computed without cuDNN, as by a torch without CUDA.
+        self._set(torch.backends.cudnn, is_acceptable=lambda tensor: False)
         self._set(
             torch.cuda.nvtx,
             range_push=lambda message: 0,

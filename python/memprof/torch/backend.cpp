@@ -15,6 +15,12 @@
 
 #include <ATen/core/Tensor.h>
 #include <c10/util/intrusive_ptr.h>
+#ifdef MEMPROF_TORCH_SIMULATION
+#include <torch/csrc/distributed/c10d/reducer_timer.hpp>
+namespace c10d {
+[[gnu::weak]] c10::Registry<c10::DeviceType, std::unique_ptr<Timer>, c10::Device>* TimerRegistry();  // a libtorch may lack it
+}
+#endif
 
 #include <cstddef>
 #include <cstdint>
@@ -45,10 +51,27 @@ memprof::capture_options options_of(const void* device, std::size_t device_bytes
   return options;
 }
 
+#ifdef MEMPROF_TORCH_SIMULATION
+/// DistributedDataParallel times its first steps with events of the CUDA driver. Where the device is not there, it has no timer,
+/// as in a libtorch without CUDA.
+void leave_reducers_without_timers() {
+  if (!memprof::detail::process_cuda_hooks().are_taken_over() || &c10d::TimerRegistry == nullptr) return;
+  static const bool is_done = [] {
+    c10d::TimerRegistry()->Register(
+        c10::kCUDA, [](c10::Device) { return std::unique_ptr<c10d::Timer>{}; }, c10::REGISTRY_PREFERRED);
+    return true;
+  }();
+  static_cast<void>(is_done);
+}
+#endif
+
 void* attach(const void* device, std::size_t device_bytes, char* error, std::size_t room) {
   try {
     auto source = std::make_unique<torch_source>();
     source->backend.attach(source->writer, options_of(device, device_bytes));
+#ifdef MEMPROF_TORCH_SIMULATION
+    leave_reducers_without_timers();
+#endif
     return source.release();
   } catch (const std::exception& fault) {
     std::strncpy(error, fault.what(), room - 1);
@@ -77,13 +100,11 @@ void detach(void* source) {
 #endif
 }
 
-void report_facts([[maybe_unused]] void* source) {
-#if _GLIBCXX_USE_CXX11_ABI  // facts hold std::strings, and the capture has the new ones
+void report_facts(void* source) {
   auto& attached = *static_cast<torch_source*>(source);
   attached.backend.report_facts(attached.writer);
 #ifdef MEMPROF_TORCH_CUDA
   if (attached.records_cuda) attached.cuda.report_facts(attached.writer);
-#endif
 #endif
 }
 

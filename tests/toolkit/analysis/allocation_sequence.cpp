@@ -132,4 +132,47 @@ TEST_CASE("allocation sequence: a range that is given back frees its blocks in t
   CHECK(sequence.unmatched_frees() == 0);
 }
 
+namespace {
+
+event on_stream(event_kind kind, std::uint64_t address, std::uint64_t bytes, label stream, std::uint16_t tag = 0) {
+  return {0, address, bytes, stream, kind, space, tag};
+}
+
+}  // namespace
+
+TEST_CASE("allocation sequence: allocations have the stream that the trace names") {
+  allocation_sequence sequence{space};
+  apply(sequence,
+        {allocation(0x100, 1), on_stream(event_kind::allocate_on_stream, 0x200, 2, 7),
+         on_stream(event_kind::allocate_on_stream, 0x300, 3, 9), on_stream(event_kind::allocate_on_stream, 0x400, 4, 7)});
+  CHECK(sequence.streams() == std::vector<label>{0, 7, 9});
+  std::vector<std::uint64_t> found;
+  for (const memprof::allocation_step& step : sequence.steps()) found.push_back(step.stream);
+  CHECK(found == std::vector<std::uint64_t>{0, 1, 2, 1});
+}
+
+TEST_CASE("allocation sequence: a block that streams may still use is free once they are done, or its address is given again") {
+  using memprof::step_kind;
+  constexpr event_kind allocates = event_kind::allocate_on_stream;
+  constexpr event_kind frees = event_kind::deallocate_on_stream;
+  allocation_sequence sequence{space};
+  apply(sequence,
+        {on_stream(allocates, 0x100, 1, 7), on_stream(allocates, 0x200, 2, 7), on_stream(allocates, 0x300, 3, 7),
+         on_stream(frees, 0x100, 0, 7, 1), on_stream(event_kind::complete_deallocation, 0x100, 0, 0),
+         on_stream(frees, 0x200, 0, 7, 1), on_stream(frees, 0x300, 0, 7, 1), on_stream(allocates, 0x200, 5, 7),
+         on_stream(event_kind::complete_deallocation, 0x300, 0, 0), on_stream(event_kind::complete_deallocation, 0x300, 0, 0)});
+  std::vector<std::tuple<step_kind, std::uint32_t>> found;
+  for (const memprof::allocation_step& step : sequence.steps()) found.emplace_back(step.kind, step.block);
+  CHECK(found == std::vector<std::tuple<step_kind, std::uint32_t>>{{step_kind::allocate, 0},
+                                                                   {step_kind::allocate, 1},
+                                                                   {step_kind::allocate, 2},
+                                                                   {step_kind::deallocate, 0},
+                                                                   {step_kind::request_deallocation, 1},
+                                                                   {step_kind::request_deallocation, 2},
+                                                                   {step_kind::complete_deallocation, 1},
+                                                                   {step_kind::allocate, 1},
+                                                                   {step_kind::complete_deallocation, 2}});
+  CHECK(sequence.unmatched_frees() == 0);
+}
+
 }  // namespace memprof_tests::analysis_allocation_sequence

@@ -16,6 +16,9 @@ using memprof::event;
 using memprof::event_kind;
 using memprof::failed_allocation;
 using memprof::fit_memory;
+using memprof::fragmentation;
+using memprof::fragmentation_at_peak;
+using memprof::label;
 using memprof::memory_fit;
 using memprof::smallest_capacity;
 
@@ -30,6 +33,16 @@ class program {
     return add({0, 0x1000 + block, static_cast<std::uint64_t>(bytes), 0, event_kind::allocate, 0, 0});
   }
   program& deallocate(std::uint64_t block) { return add({0, 0x1000 + block, 0, 0, event_kind::deallocate, 0, 0}); }
+  program& allocate_on(label stream, std::uint64_t block, std::int64_t bytes) {
+    return add({0, 0x1000 + block, static_cast<std::uint64_t>(bytes), stream, event_kind::allocate_on_stream, 0, 0});
+  }
+  program& request(std::uint64_t block) { return add({0, 0x1000 + block, 0, 0, event_kind::deallocate_on_stream, 0, 1}); }
+  program& complete(std::uint64_t block) { return add({0, 0x1000 + block, 0, 0, event_kind::complete_deallocation, 0, 0}); }
+  label name(std::string_view text) {
+    const auto id = static_cast<label>(sequence_.names().size() + 1);
+    sequence_.name(id, text);
+    return id;
+  }
   program& begin(std::string_view name) {
     const auto id = static_cast<memprof::label>(sequence_.names().size() + 1);
     sequence_.name(id, name);
@@ -197,6 +210,50 @@ TEST_CASE("memory fit: random programs fit into their smallest capacity and not 
     options.capacity -= 2 * mib;
     CHECK((options.capacity == 0 || !fit_memory(steps.sequence(), options).fits()));
   }
+}
+
+TEST_CASE("memory fit: blocks of two streams share no segment, nor do those of two pools") {
+  program steps;
+  const label first = steps.name("default\x1f");
+  const label second = steps.name("0x55\x1f");
+  const label graph = steps.name(
+      "default\x1f"
+      "0:1");
+  steps.allocate_on(first, 1, 30 * mib).deallocate(1).allocate_on(second, 2, 30 * mib).deallocate(2);
+  steps.allocate_on(graph, 3, 30 * mib).deallocate(3).allocate_on(first, 4, 30 * mib).allocate_on(first, 5, 30 * mib);
+  CHECK(fit_memory(steps.sequence(), {}).stats.reserved_bytes.peak == 120 * mib);
+  CHECK(fragmentation_at_peak(steps.sequence(), {}) ==
+        fragmentation{.reserved = 120 * mib, .live = 60 * mib, .stream = 60 * mib});
+  // Of 100 MiB, what is cached is given back, except in the pool of a graph.
+  const memory_fit fit = fit_memory(steps.sequence(), {.capacity = 100 * mib});
+  CHECK(fit.fits());
+  CHECK(fit.stats.reserved_bytes.current == 90 * mib);
+}
+
+TEST_CASE("memory fit: a freed block serves nobody until its streams are done") {
+  program early;
+  early.allocate(1, 30 * mib).request(1).complete(1).allocate(2, 30 * mib);
+  CHECK(fit_memory(early.sequence(), {}).stats.reserved_bytes.peak == 30 * mib);
+  program late;
+  late.allocate(1, 30 * mib).request(1).allocate(2, 30 * mib).complete(1).allocate(3, 30 * mib);
+  CHECK(fit_memory(late.sequence(), {}).stats.reserved_bytes.peak == 60 * mib);
+  CHECK(fragmentation_at_peak(late.sequence(), {}) == fragmentation{.reserved = 60 * mib, .live = 30 * mib, .pending = 30 * mib});
+  // A full device waits for the streams; that the trace says so later changes nothing.
+  const memory_fit fit = fit_memory(late.sequence(), {.capacity = 40 * mib});
+  CHECK_FALSE(fit.fits());
+  CHECK(fit.first_failure->event == 4);
+  CHECK(fit.stats.num_alloc_retries == 2);
+}
+
+TEST_CASE("memory fit: a failure has the causes, as the stream of the request sees them") {
+  program steps;
+  const label first = steps.name("default\x1f");
+  const label second = steps.name("0x55\x1f");
+  steps.allocate_on(first, 1, 60 * mib).deallocate(1).allocate_on(first, 2, 20 * mib).allocate_on(first, 3, 20 * mib);
+  steps.deallocate(2).allocate_on(second, 4, 30 * mib).allocate_on(second, 5, 40 * mib);
+  const memory_fit fit = fit_memory(steps.sequence(), {.capacity = 100 * mib});
+  REQUIRE(fit.first_failure);
+  CHECK(fit.first_failure->parts == fragmentation{.reserved = 90 * mib, .live = 50 * mib, .stream = 40 * mib});
 }
 
 }  // namespace memprof_tests::analysis_memory_fit

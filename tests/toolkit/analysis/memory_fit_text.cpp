@@ -63,4 +63,14 @@ TEST_CASE("memory fit text: what does not fit is shown with the operation, the r
   CHECK(to_text(fit).find("reserved: 80.00 MB allocated.\n") != std::string::npos);
 }
 
+TEST_CASE("memory fit text: what is cached has its causes, the largest first") {
+  memory_fit fit = needing(110 * mib, 89 * mib, 88 * mib);
+  fit.capacity = 100 * mib;
+  fit.first_failure = {.requested = 25 * mib, .allowed = 100 * mib, .reserved = 80 * mib, .allocated = 64 * mib};
+  fit.first_failure->parts = {.reserved = 80 * mib, .live = 63 * mib, .rounding = mib, .hard = 4 * mib, .soft = 12 * mib};
+  CHECK(
+      to_text(fit).find("\n  Of the cached: 12.0 MiB soft (free segments and ends of segments, which never merge), 4.00 MiB hard "
+                        "(between blocks of a segment).\n") != std::string::npos);
+}
+
 }  // namespace memprof_tests::report_memory_fit_text

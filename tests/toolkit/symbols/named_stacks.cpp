@@ -9,6 +9,7 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <filesystem>
@@ -42,7 +43,7 @@ label stack_of(label_table& names, label outer, std::size_t shared, const std::v
 TEST_CASE("named_stacks: who asked is the first function of no library, with the library's that it called") {
   CHECK(caller_of({call("std::vector<double, std::allocator<double> >::_M_realloc_insert(int)"),
                    call("std::vector<double>::emplace_back(double&&)"), call("train(int)", "/src/model.cpp", 42),
-                   call("main")}) == "std::vector::emplace_back in train (model.cpp:42)");
+                   call("main")}) == "std::vector<double>::emplace_back in train (model.cpp:42)");
   CHECK(caller_of({call("train(int)", "/src/model.cpp", 42), call("main")}) == "train (model.cpp:42)");
   CHECK(caller_of({call("train")}) == "train");
   CHECK(caller_of({call("")}) == "program+0x1234");
@@ -88,6 +89,49 @@ TEST_CASE("named_stacks: the hook's own calls are cut") {
   CHECK(stacks.texts(stack) == std::vector<std::string>{"program+0x20", "program+0x10"});
   CHECK(stacks.caller(stack) == "program+0x10");
   CHECK(stacks.caller(0).empty());
+}
+
+/// A module whose frame has its calls with it.
+label module_with(label_table& names, const std::string& path, const std::string& calls) {
+  std::string text = path + "|||" + calls;
+  std::replace(text.begin(), text.end(), '|', '\x1f');
+  return names.intern(text);
+}
+
+TEST_CASE("named_stacks: calls that another program has named are taken as they are, and no file is asked") {
+  label_table names;
+  const label inlined = module_with(names, "/bin/app", "inner(int)|/src/inner.cpp|7|outer()|/src/outer.cpp|12");
+  const label plain = module_with(names, "/bin/app", "main||0");
+  const label bare = module_with(names, "/lib/libx.so", "?\?|libx.so|0");
+  const label allocates = module_with(names, "/lib/libc.so.6", "operator new(unsigned long)||0");
+  const label stack = stack_of(names, 0, 0, {{plain, 1}, {bare, 2}, {inlined, 3}, {allocates, 4}});
+  named_stacks stacks{names};
+  CHECK(stacks.texts(stack) == std::vector<std::string>{"main", "?\? (libx.so)", "outer (outer.cpp:12)", "inner (inner.cpp:7)"});
+  CHECK(stacks.caller(stack) == "inner (inner.cpp:7)");
+  const std::vector<std::vector<source_frame>> frames = stacks.frames(stack);
+  REQUIRE(frames.size() == 3);
+  CHECK(frames[0] ==
+        std::vector<source_frame>{{"inner(int)", "/src/inner.cpp", 7, "app", 3}, {"outer()", "/src/outer.cpp", 12, "app", 3}});
+  CHECK(frames[2] == std::vector<source_frame>{{"main", "", 0, "app", 1}});
+  // What is damaged is read as far as it goes.
+  const label damaged =
+      stack_of(names, 0, 0, {{module_with(names, "/bin/app", "f|x.cpp|12z"), 1}, {module_with(names, "/bin/app", "g"), 1}});
+  CHECK(stacks.texts(damaged) == std::vector<std::string>{"f (x.cpp:12)", "g"});
+}
+
+TEST_CASE("named_stacks: frames without a name that lead to an allocation function of their file are the hook's") {
+  label_table names;
+  const label hook = module_with(names, "/bin/app", "||0");
+  const label allocates = module_with(names, "/bin/app", "operator new[](unsigned long)||0");
+  const label user = module_with(names, "/bin/app", "grow()||0");
+  const label other = module_with(names, "/lib/libx.so", "||0");
+  const label shim = module_with(names, "/bin/app", "fill()||0");
+  named_stacks stacks{names};
+  const auto texts = [&](const std::vector<stack_frame>& frames) { return stacks.texts(stack_of(names, 0, 0, frames)); };
+  CHECK(texts({{user, 1}, {allocates, 2}, {hook, 3}, {hook, 4}}) == std::vector<std::string>{"grow"});
+  CHECK(texts({{user, 1}, {shim, 2}, {hook, 3}}) == std::vector<std::string>{"grow", "fill", "app+0x3"});
+  CHECK(texts({{user, 1}, {allocates, 2}, {other, 3}}) == std::vector<std::string>{"grow", "operator new[]", "libx.so+0x3"});
+  CHECK(texts({{user, 1}, {hook, 3}}) == std::vector<std::string>{"grow", "app+0x3"});
 }
 
 }  // namespace memprof_tests::symbols_named_stacks

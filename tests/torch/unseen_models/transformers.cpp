@@ -352,7 +352,7 @@ std::vector<family> transformers() {
           {"Llama-like", llama},
           {"GPT that decodes with a KV cache", decoding},
           {"mixture of experts", mixture_of_experts},
-          {"mixture of experts without a capacity", routed_experts, "how many tokens an expert gets is unknown: each gets all"},
+          {"mixture of experts without a capacity", routed_experts},
           {"GPT under autocast", autocast},
           {"GPT in bfloat16, SGD", bfloat16},
           {"GPT that recomputes its blocks", recomputation},

@@ -717,6 +717,10 @@ TEST_CASE("text: what the process held is one short line, and more where somethi
         std::string::npos);
   CHECK(quiet.find("Accuracy  exact") != std::string::npos);
   CHECK(quiet.find("new_delete") == std::string::npos);
+  reading.container_limit_bytes = 4096 * mib;
+  CHECK(text().find("\nProcess   2.00 GiB resident of 4.00 GiB that the container may take: 1.80 GiB recorded, 102 MiB") !=
+        std::string::npos);
+  reading.container_limit_bytes = -1;
   reading.recorded_bytes = 1000 * mib;
   reading.free_heap_bytes = 853 * mib;  // more than 5 %, but explained
   CHECK(text().find("\nProcess   2.00 GiB resident: 0.977 GiB recorded, 102 MiB heap not recorded, 946 MiB other\n") !=

@@ -115,7 +115,7 @@ std::uint32_t heaptrack_stacks::frame(std::string_view function, std::string_vie
   std::string text = frame_name(function.empty() ? "??" : function, file, line == 0 ? std::string{} : std::to_string(line));
   const auto [known, is_new] = ids_.try_emplace(std::move(text), static_cast<std::uint32_t>(names_.size()));
   if (is_new) {
-    const std::string bare = short_function_name(function);
+    const std::string bare = bare_function_name(function);
     names_.push_back({&known->first, bare == "operator new" || bare == "operator new[]", is_library_function(bare),
                       bare == "main" || bare == "__libc_start_main" || bare == "__static_initialization_and_destruction_0"});
   }

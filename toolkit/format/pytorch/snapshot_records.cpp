@@ -42,7 +42,7 @@ bool is_noise(std::string_view name, std::string_view file) noexcept {
 
 label torch_stacks::frame(std::string_view name, std::string_view file, std::int64_t line) {
   if (is_noise(name, file)) return 0;
-  if (kept_ == stack_frames::own && is_library_function(short_function_name(name))) return 0;
+  if (kept_ == stack_frames::own && is_library_function(bare_function_name(name))) return 0;
   return names_.intern(frame_name(name, file, std::to_string(line)));
 }
 

@@ -181,6 +181,14 @@ tool_add_check(profile "a trace without its first events" dropped ${limited} "AR
 tool_add_check(report "a trace without its first events" dropped ${limited} "ARGUMENTS=run.memtrace" "EXPECTED=")
 tool_add_check(trace "names do not command the terminal" terminal_names ${writer})
 tool_add_check(memprof "no text commands the terminal or ends at a NUL" control_characters ${writer})
+# Optimised, since the compiler then lets one of the hook's functions stand in for another.
+if(NOT CMAKE_CXX_FLAGS MATCHES "-fsanitize=")
+  add_executable(memprof_stripped_subject ${checks}/stripped_subject.cpp)
+  target_link_libraries(memprof_stripped_subject PRIVATE memprof::memprof)
+  target_compile_options(memprof_stripped_subject PRIVATE -O2)
+  tool_add_check(show "a stripped program's callers are told apart" stripped WRITER=$<TARGET_FILE:memprof_stripped_subject>
+    "STRIP=${CMAKE_STRIP}")
+endif()
 tool_add_check(show "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace" "EXPECTED=MODEL_CREATION")
 tool_add_check(trace "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace" "EXPECTED=name=MODEL_CREATION")
 tool_add_check(profile "a trace whose capture has not ended" live_trace ${writer} "ARGUMENTS=run.memtrace -o /dev/stdout"

@@ -26,6 +26,8 @@ struct process_memory {
   std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
   std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
 
+  std::int64_t container_limit_bytes = -1;  ///< what its control group may take, when the capture began; -1 also: no limit
+
   bool operator==(const process_memory&) const = default;
 
   static constexpr std::string_view table = "process_memory";
@@ -45,6 +47,7 @@ struct process_memory {
     visit("profiler_bytes", row.profiler_bytes);
     visit("records_operator_new", row.records_operator_new);
     visit("records_malloc", row.records_malloc);
+    visit("container_limit_bytes", row.container_limit_bytes);
   }
 };
 

@@ -62,7 +62,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
     return;
   }
   const bool is_unexplained = has_unexplained_memory(of);
-  line.add_bytes(resident, emphasis::strong).add(" resident: ");
+  line.add_bytes(resident, emphasis::strong).add(" resident");
+  if (const std::int64_t limit = of.reading.container_limit_bytes; limit >= 0)
+    line.add(" of ").add_bytes(limit).add(" that the container may take");
+  line.add(": ");
   add_resident_part(line, of, of.recorded, of.reading.recorded_bytes).add(" recorded");
   if (of.is_heap_known()) {
     const emphasis how = has_unrecorded_heap(of) ? emphasis::alarm : emphasis::none;

@@ -39,6 +39,7 @@ TEST_CASE("fact text: a table of facts too wide for the page goes on below, with
   row.heap_bytes = row.free_heap_bytes = row.heap_before_bytes = row.recorded_bytes = row.unrecorded_heap_bytes = 3 * mib;
   row.profiler_bytes = 7 * kib;
   row.records_operator_new = 1;
+  row.container_limit_bytes = 100 * mib;
   row.moment = "most_unrecorded";
   const memprof::fact_table table = memprof::to_table(std::vector<memprof::process_memory>{row});
   CHECK(memprof::to_text(table, 1, {.columns = 80}) ==
@@ -52,9 +53,9 @@ TEST_CASE("fact text: a table of facts too wide for the page goes on below, with
         "moment           recorded_bytes  unrecorded_heap_bytes  profiler_bytes\n"
         "most_unrecorded        3.00 MiB               3.00 MiB        7.00 KiB\n"
         "\n"
-        "moment           records_operator_new  records_malloc\n"
-        "most_unrecorded                     1               0\n");
-  for (const std::size_t columns : {60U, 61U, 79U, 100U, 120U, 200U, 226U, 227U, 300U}) {
+        "moment           records_operator_new  records_malloc  container_limit_bytes\n"
+        "most_unrecorded                     1               0                100 MiB\n");
+  for (const std::size_t columns : {60U, 61U, 79U, 100U, 120U, 200U, 249U, 250U, 300U}) {
     const std::string text = memprof::to_text(table, 1, {.columns = columns});
     for (const std::string& title : table.columns) CHECK(contains(text, title));
     CHECK_FALSE(contains(text, "\u2026"));

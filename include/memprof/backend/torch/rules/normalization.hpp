@@ -167,9 +167,18 @@ inline void group_norm_rule(torch_call& call) {
   const at::Tensor output = torch_call::in_format(input.sizes(), input, group_norm_format(input));
   const at::Tensor mean = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
   const at::Tensor deviation = torch_call::empty({call.integer(3), call.integer(6)}, input, dtype);
-  // CUDA computes a factor and a summand for every image and channel first.
   const bool is_on_cuda = torch_call::is_on_cuda(input);
   const at::ScalarType wide = accumulation_type(input.scalar_type());
+  if (!is_on_cuda && contiguous.numel() != 0 && group_norm_format(input) != c10::MemoryFormat::Contiguous) {
+    // With the channels last, the kernel first has two numbers for every image and channel, and of large images each thread its
+    // own and two for every group (native/cpu/group_norm_kernel.cpp).
+    constexpr std::int64_t large_image = 1024;
+    const bool is_large = call.integer(5) >= large_image;
+    const std::int64_t sums = is_large ? at::get_num_threads() : 1;
+    const at::Tensor of_channels = torch_call::scratch({sums, call.integer(3), 2 * call.integer(4)}, input, wide);
+    const at::Tensor of_groups = torch_call::scratch({call.integer(3), 2 * call.integer(6)}, input, wide, is_large);
+  }
+  // CUDA computes a factor and a summand for every image and channel first.
   const at::Tensor factors = torch_call::scratch({call.integer(3), call.integer(4)}, input, wide, is_on_cuda);
   const at::Tensor summands = torch_call::scratch({call.integer(3), call.integer(4)}, input, wide, is_on_cuda);
   call.returns(output, mean, deviation);

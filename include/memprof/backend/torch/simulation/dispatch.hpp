@@ -70,7 +70,8 @@ inline void run_composed(torch_call& call, c10::DispatchKeySet keys) {
   call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
 }
 inline void run_composed(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
-  run_composed(call, keys);
+  // A libtorch with CUDA has kernels of its own for some of these, as for each `_foreach_`; the CPU has none for any.
+  run_composed(call, facts.is_on_cuda && facts.has_tensor ? c10::DispatchKeySet{c10::DispatchKey::CPU} : keys);
   if (!plan.computes_unseen || facts.has_values) return;
   for_each_result(call, [](const c10::IValue& result) {
     if (result.isTensor()) discard_values(result.toTensor());

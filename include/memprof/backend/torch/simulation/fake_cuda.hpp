@@ -12,12 +12,12 @@
 #include <atomic>
 #include <cstddef>
 #include <memory>
-#include <new>
 #include <typeinfo>
+#include <utility>
 
 /// @file
 /// A fake CUDA device, for programs that check for one before they move their model to it. If libtorch finds a real device, its
-/// own guard and hooks stay. A libtorch built with CUDA that finds no device keeps its hooks and gets only the guard.
+/// own guard and hooks stay; those of a libtorch built with CUDA that finds none are replaced, too.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -108,13 +108,34 @@ inline void install_fake_cuda_guard() {
 }
 [[gnu::visibility("default")]] inline const bool has_cuda_hooks = register_fake_cuda_hooks();
 
-/// Makes libtorch ask our hooks although it looked them up before this library was loaded, and found none. It then keeps an
-/// object of the base class for good, which has no data and is only called through its table of virtual functions.
-inline void take_over_cuda_hooks() {
-  const at::CUDAHooksInterface& present = at::detail::getCUDAHooks();
-  if (typeid(present) != typeid(at::CUDAHooksInterface)) return;
-  static_assert(sizeof(fake_cuda_hooks) == sizeof(at::CUDAHooksInterface));
-  ::new (const_cast<void*>(static_cast<const void*>(&present))) fake_cuda_hooks;
+/// The hooks that libtorch asks, by the address of its table of virtual functions, which is all that such an object holds.
+class [[nodiscard]] asked_cuda_hooks {
+ public:
+  /// Makes libtorch ask our hooks, whichever it looked up before this library was loaded: it keeps that object for good, and only
+  /// calls it through the table. Hooks that find a device stay.
+  void take_over() {
+    const at::CUDAHooksInterface& present = at::detail::getCUDAHooks();
+    if (typeid(present) == typeid(fake_cuda_hooks) || present.hasCUDA()) return;
+    static const fake_cuda_hooks ours;
+    static_assert(sizeof ours == sizeof(const void*));
+    original_ = table_of(present).exchange(table_of(ours).load());
+  }
+  [[nodiscard]] bool are_taken_over() const noexcept { return original_ != nullptr; }
+  void restore() noexcept {
+    if (original_ != nullptr) table_of(at::detail::getCUDAHooks()).store(std::exchange(original_, nullptr));
+  }
+
+ private:
+  static std::atomic_ref<const void*> table_of(const at::CUDAHooksInterface& hooks) noexcept {
+    return std::atomic_ref{*static_cast<const void**>(const_cast<void*>(static_cast<const void*>(&hooks)))};
+  }
+
+  const void* original_ = nullptr;
+};
+
+[[nodiscard]] inline asked_cuda_hooks& process_cuda_hooks() {
+  static asked_cuda_hooks hooks;
+  return hooks;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -56,11 +56,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
       above->fallback(torch::CppFunction::makeFallthrough());
       override_composites();
       keep_whole_on_cuda();
-      const auto empty = c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
-      if (!empty.hasKernelForDispatchKey(c10::DispatchKey::CUDA)) {
-        static auto* const on_cuda = new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::CUDA, __FILE__, __LINE__};
-        on_cuda->fallback(torch::CppFunction::makeFromBoxedFunction<&dispatch_to_fake_cuda>());
-      }
+      create_on_fake_cuda();
     } catch (const std::exception& thrown) {
       *text = thrown.what();
     }
@@ -109,7 +105,7 @@ inline void begin_simulation(const device_description& device) {
     static const int watches_forks = ::pthread_atfork(nullptr, nullptr, [] { fake_cuda_device.leave_to_parent(); });
     if (watches_forks != 0) raise("torch_no_dispatch: no memory to watch for forks");
     install_fake_cuda_guard();
-    take_over_cuda_hooks();
+    process_cuda_hooks().take_over();
     claimed_cuda.store(cuda_properties_of(device.name.view()), std::memory_order_relaxed);
     cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   }
@@ -132,6 +128,7 @@ inline void end_simulation() noexcept {
   is_simulating.store(false, std::memory_order_relaxed);
   are_tensors_recorded.store(false, std::memory_order_relaxed);
   is_cuda_faked.store(false, std::memory_order_relaxed);
+  process_cuda_hooks().restore();
   at::removeCallback(join_callback());
   leave_this_thread();
   kernel_allocator::instance().end();

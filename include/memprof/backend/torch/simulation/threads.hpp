@@ -3,10 +3,13 @@
 #include <memprof/backend/torch/simulation/dispatch.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 
+#include <ATen/detail/CUDAHooksInterface.h>
 #include <ATen/record_function.h>
 #include <c10/core/AutogradState.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
+#include <c10/util/Exception.h>
+#include <torch/library.h>
 
 #include <atomic>
 #include <memory>
@@ -56,17 +59,35 @@ inline void dispatch_simulated(const c10::OperatorHandle& called, c10::DispatchK
   simulate(call, keys);
 }
 
-/// The kernel of the CUDA key in a libtorch without CUDA: called if a thread that is not simulated yet creates a tensor on the
-/// fake device.
+/// The kernel of the CUDA key where there is no device: called if a thread that is not simulated yet creates a tensor on the fake
+/// one.
 inline void dispatch_to_fake_cuda(const c10::OperatorHandle& called, c10::DispatchKeySet, torch::jit::Stack* stack) {
   check_fake_device();
   const bool joins = !runs_for_real() && is_cuda_faked.load(std::memory_order_relaxed) && !is_worker_of_kernel() &&
                      !c10::impl::tls_is_dispatch_key_excluded(c10::DispatchKey::Fake);
   TORCH_CHECK_NOT_IMPLEMENTED(joins, "Could not run '", called.operator_name(),
-                              "' on a CUDA device: this libtorch was built without CUDA, and the operation is not part of a "
-                              "NO_DISPATCH capture that claims such a device");
+                              "' on a CUDA device: there is none, and the operation is not part of a NO_DISPATCH capture "
+                              "that claims one");
   simulate_this_thread();
   called.callBoxed(stack);
+}
+
+/// Has libtorch call that kernel. A libtorch without CUDA has none. One with CUDA that finds no device has kernels that ask the
+/// driver for memory, and would warn that they are replaced; its other kernels are given tensors.
+inline void create_on_fake_cuda() {
+  const auto empty = c10::Dispatcher::singleton().findSchemaOrThrow("aten::empty", "memory_format");
+  if (!empty.hasKernelForDispatchKey(c10::DispatchKey::CUDA)) {
+    static auto* const on_cuda = new torch::Library{torch::Library::IMPL, "_", c10::DispatchKey::CUDA, __FILE__, __LINE__};
+    on_cuda->fallback(torch::CppFunction::makeFromBoxedFunction<&dispatch_to_fake_cuda>());
+  } else if (!at::detail::getCUDAHooks().hasCUDA()) {
+    struct silent_handler final : c10::WarningHandler {
+      void process(const c10::Warning&) override {}
+    } silent;
+    const c10::WarningUtils::WarningHandlerGuard no_warning{&silent};
+    static auto* const factories = new torch::Library{torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__, __LINE__};
+    for (const char* const name : {"empty.memory_format", "empty_strided"})
+      factories->impl(name, torch::CppFunction::makeFromBoxedFunction<&dispatch_to_fake_cuda>());
+  }
 }
 
 /// Called before every operation of every thread. The dispatcher has already chosen the kernel of that operation.

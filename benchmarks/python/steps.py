@@ -1,0 +1,131 @@
+"""What a capture costs a training step in Python, and a call of a module.
+
+    build/python/environment/bin/python3 benchmarks/python/steps.py [--rounds N] [--quick] [--output FILE]
+
+A GPT-2 with 124 M parameters makes steps of AdamW on one thread: without a capture, in one without module names, and in one with
+them, in turn. Times are of the process's CPU clock; each ratio is of steps of one round, and the noise is that of two plain steps.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import statistics
+import time
+from collections.abc import Callable, Iterator
+
+import memprof
+import torch
+
+Captures = dict[str, Callable[[], contextlib.AbstractContextManager[object]]]
+CAPTURES: Captures = {
+    "no capture": contextlib.nullcontext,
+    "capture(modules=False)": lambda: memprof.capture(modules=False),
+    "capture()": memprof.capture,
+    "no capture, again": contextlib.nullcontext,
+}
+GOALS = {"capture(modules=False)": 1.01, "capture()": 1.03, "call of a module": 3000}
+
+
+class Block(torch.nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.heads = width // 64
+        self.norm, self.norm_mlp = torch.nn.LayerNorm(width), torch.nn.LayerNorm(width)
+        self.qkv, self.out = torch.nn.Linear(width, 3 * width), torch.nn.Linear(width, width)
+        self.mlp = torch.nn.Sequential(torch.nn.Linear(width, 4 * width), torch.nn.GELU(), torch.nn.Linear(4 * width, width))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        batch, length, width = x.shape
+        parts = self.qkv(self.norm(x)).view(batch, length, 3, self.heads, 64).permute(2, 0, 3, 1, 4)
+        attended = torch.nn.functional.scaled_dot_product_attention(parts[0], parts[1], parts[2], is_causal=True)
+        x = x + self.out(attended.transpose(1, 2).reshape(batch, length, width))
+        return x + self.mlp(self.norm_mlp(x))
+
+
+class GPT(torch.nn.Module):
+    def __init__(self, layers: int, width: int, vocabulary: int, length: int) -> None:
+        super().__init__()
+        self.tokens, self.positions = torch.nn.Embedding(vocabulary, width), torch.nn.Embedding(length, width)
+        self.h = torch.nn.ModuleList(Block(width) for _ in range(layers))
+        self.norm = torch.nn.LayerNorm(width)
+        self.head = torch.nn.Linear(width, vocabulary, bias=False)
+        self.head.weight = self.tokens.weight
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.tokens(x) + self.positions.weight[: x.shape[1]]
+        for block in self.h:
+            y = block(y)
+        return self.head(self.norm(y))
+
+
+def step_seconds(quick: bool) -> Iterator[dict[str, float]]:
+    """CPU seconds of a step in each capture, round after round."""
+    layers, width, vocabulary, length = (2, 128, 500, 32) if quick else (12, 768, 50257, 64)
+    model = GPT(layers, width, vocabulary, length)
+    optimizer = torch.optim.AdamW(model.parameters())
+    tokens = torch.randint(vocabulary, (1, length))
+
+    def step() -> None:
+        loss = torch.nn.functional.cross_entropy(model(tokens).flatten(0, 1), tokens.flatten())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    step()
+    while True:
+        seconds = {}
+        for name, capture in CAPTURES.items():
+            with capture():
+                step()  # the first in a capture names the modules
+                begin = time.process_time()
+                step()
+                seconds[name] = time.process_time() - begin
+        yield seconds
+
+
+def call_nanoseconds(calls: int) -> float:
+    """What a call of a module costs more in a capture: the median of five differences."""
+    module, x = torch.nn.Identity(), torch.zeros(1)
+
+    def one() -> float:
+        module(x)
+        begin = time.process_time_ns()
+        for _ in range(calls):
+            module(x)
+        return (time.process_time_ns() - begin) / calls
+
+    differences = []
+    for _ in range(5):
+        plain = one()
+        with memprof.capture():
+            differences.append(one() - plain)
+    return statistics.median(differences)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--quick", action="store_true", help="check that everything runs; its numbers mean nothing")
+    parser.add_argument("--output", help="also write every number to this file, as JSON")
+    options = parser.parse_args()
+    torch.set_num_threads(1)
+    rounds = [seconds for seconds, _ in zip(step_seconds(options.quick), range(2 if options.quick else options.rounds))]
+    call = call_nanoseconds(100 if options.quick else 50_000)
+    print("| beyond the plain program | measured | goal |\n|---|---:|---:|")
+    for name in CAPTURES:
+        if name == "no capture":
+            continue
+        ratios = [seconds[name] / seconds["no capture"] for seconds in rounds]
+        shown = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+        print(f"| a step of GPT-2, `{name}`: times its CPU time | {shown} | {GOALS.get(name, '')} |")
+    print(f"| a call of a module: nanoseconds | {call:.0f} | {GOALS['call of a module']} |")
+    if options.output:
+        with open(options.output, "w", encoding="utf-8") as file:
+            json.dump({"format": "memprof-python-bench", "steps": rounds, "call_nanoseconds": call}, file, indent=1)
+            file.write("\n")
+
+
+if __name__ == "__main__":
+    main()
