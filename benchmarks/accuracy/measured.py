@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import enum
 import hashlib
 import pathlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeVar
 
 Row = TypeVar("Row")
@@ -59,6 +60,59 @@ def read_timm(path: pathlib.Path) -> list[MeasuredRun]:
             raise ValueError(f"{path} has {run.model} with batch {run.batch} twice")
         seen.add((run.model, run.batch))
     return runs
+
+
+#: What CUDA reports of an A100 40 GB, MiB.
+CAPACITY = 40_336
+#: From here on, a run may have been at the device's limit.
+CUT_OFF = 39_000
+#: What any run takes besides its tensors: context, kernels, libraries. Of 2,190 runs whose FakeTensor number leaves room, 1,600 to 1,700 MiB
+#: more than it has none, and those with more have 1,736 MiB and up, but for one.
+LEAST_BESIDES = 1_600
+
+
+class Kind(enum.Enum):
+    """What a measurement says of its run, decided by measurements and FakeTensor's numbers alone."""
+
+    #: It trained: it shows at least `LEAST_BESIDES` more than FakeTensor's number, and stayed below `CUT_OFF`.
+    TRAINED = "trained"
+    #: As TRAINED, but it shows more than the same model with a larger batch.
+    CONTRADICTED = "shows more than with a larger batch"
+    #: It cannot have fitted: FakeTensor's number alone is too much, or it shows too little, and a smaller batch says that it needed too much.
+    OUT_OF_MEMORY = "ended out of memory"
+    #: From `CUT_OFF` on: it fitted, or it ran out of memory.
+    AT_THE_LIMIT = "at the limit"
+    #: It shows less than its tensors take, although there was room: it ended before its first step was done, for another reason.
+    IMPOSSIBLE = "measurement impossible"
+
+
+def _kinds_of_a_model(runs: Sequence[MeasuredRun]) -> dict[int, Kind]:
+    kinds: dict[int, Kind] = {}
+    trained: list[MeasuredRun] = []
+    for run in sorted(runs, key=lambda each: each.batch):
+        # With a smaller batch, it took that; of the tensors alone, FakeTensor knows how many are more.
+        needed = max((each.measured + run.faketensor - each.faketensor for each in trained), default=0)
+        if run.faketensor + LEAST_BESIDES > CAPACITY:
+            kinds[run.batch] = Kind.OUT_OF_MEMORY
+        elif run.measured >= CUT_OFF:
+            kinds[run.batch] = Kind.AT_THE_LIMIT
+        elif run.measured < run.faketensor + LEAST_BESIDES:
+            kinds[run.batch] = Kind.OUT_OF_MEMORY if needed > CAPACITY else Kind.IMPOSSIBLE
+        else:
+            kinds[run.batch] = Kind.TRAINED
+            trained.append(run)
+    for index, run in enumerate(trained):
+        if any(run.measured > larger.measured for larger in trained[index + 1 :] if larger.faketensor - run.faketensor > 100):
+            kinds[run.batch] = Kind.CONTRADICTED
+    return kinds
+
+
+def kinds_of(runs: Iterable[MeasuredRun]) -> dict[tuple[str, int], Kind]:
+    """By model and batch."""
+    by_model: dict[str, list[MeasuredRun]] = {}
+    for run in runs:
+        by_model.setdefault(run.model, []).append(run)
+    return {(model, batch): kind for model, of_it in by_model.items() for batch, kind in _kinds_of_a_model(of_it).items()}
 
 
 def order_of(model: str) -> bytes:

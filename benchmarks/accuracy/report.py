@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import collections
 import dataclasses
 import math
 import statistics
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from measured import MeasuredRun, is_held_out
+from measured import CAPACITY, CUT_OFF, LEAST_BESIDES, Kind, MeasuredRun, is_held_out, kinds_of
 from timm_models import Prediction
 
-#: What CUDA reports of an A100 40 GB, MiB; and where its measurements are taken to be cut off.
-CAPACITY = 40_336
-CUT_OFF = 39_000
+#: Goals of a prediction's cost.
+MOST_SECONDS, MOST_RESIDENT = 2, 500
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,8 +21,25 @@ class JudgedRun:
 
     measured: MeasuredRun
     prediction: Prediction
-    #: Whether the run ended out of memory, by the measurements alone.
-    ran_out: bool
+    kind: Kind
+
+
+@dataclasses.dataclass(frozen=True)
+class Besides:
+    """What a run takes besides what PyTorch's allocator reserves, MiB: chosen on half of the models."""
+
+    #: Context, kernels, libraries: of models without convolutions.
+    context: float
+    #: What models with convolutions take more, in the median: the workspaces of cuDNN's algorithms.
+    workspaces: float
+    #: Of it, what one in ten does not reach, and what nine in ten do not exceed.
+    interval: tuple[float, float]
+
+    def of(self, prediction: Prediction) -> float:
+        return self.context + (self.workspaces if prediction.has_convolutions else 0)
+
+    def total(self, prediction: Prediction) -> float:
+        return prediction.reserved + self.of(prediction)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -42,34 +59,36 @@ def quantile(values: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def ran_out(runs: Sequence[MeasuredRun]) -> set[tuple[str, int]]:
-    """Runs at the device's limit, and those that show less than the same model with a smaller batch: they ended early."""
-    found = set()
-    most: dict[str, float] = {}
-    for run in sorted(runs, key=lambda each: (each.model, each.batch)):
-        if run.measured >= CUT_OFF or run.measured < most.get(run.model, 0):
-            found.add((run.model, run.batch))
-        most[run.model] = max(most.get(run.model, 0), run.measured)
-    return found
-
-
 def judge(runs: Sequence[MeasuredRun], predictions: Sequence[Prediction]) -> list[JudgedRun]:
     by_run = {(each.model, each.batch): each for each in predictions if not each.fault}
-    early = ran_out(runs)
+    kinds = kinds_of(runs)
     return [
-        JudgedRun(run, by_run[run.model, run.batch], (run.model, run.batch) in early)
-        for run in runs
-        if (run.model, run.batch) in by_run
+        JudgedRun(run, by_run[run.model, run.batch], kinds[run.model, run.batch]) for run in runs if (run.model, run.batch) in by_run
     ]
 
 
-def constant_of(judged: Sequence[JudgedRun], estimate: Callable[[JudgedRun], float]) -> float:
-    """What the estimates lack, MiB: the median of measured minus estimate, of the models that are not held out. Raises `ValueError` if no
-    run of these was predicted."""
-    lacking = [each.measured.measured - estimate(each) for each in judged if not each.ran_out and not is_held_out(each.measured.model)]
-    if not lacking:
-        raise ValueError("no run was predicted of the models on which the constant is chosen; take more models")
-    return statistics.median(lacking)
+def lacking(judged: Iterable[JudgedRun], estimate: Callable[[JudgedRun], float]) -> list[float]:
+    """Measured minus estimate, MiB, of the runs that trained, of models that are not held out. Raises `ValueError` if there are none."""
+    found = [each.measured.measured - estimate(each) for each in judged if each.kind is Kind.TRAINED and not is_held_out(each.measured.model)]
+    if not found:
+        raise ValueError("no run was predicted of the models on which the constants are chosen; take more models")
+    return found
+
+
+def besides_of(judged: Sequence[JudgedRun]) -> Besides:
+    """Raises as `lacking`, which wants models without convolutions."""
+    context = statistics.median(lacking((each for each in judged if not each.prediction.has_convolutions), lambda run: run.prediction.reserved))
+    convolved = [each for each in judged if each.prediction.has_convolutions]
+    if not convolved:
+        return Besides(context, 0, (0, 0))
+    more = lacking(convolved, lambda run: run.prediction.reserved + context)
+    return Besides(context, statistics.median(more), (quantile(more, 0.1), quantile(more, 0.9)))
+
+
+def is_between(prediction: Prediction, besides: Besides) -> bool:
+    """Whether the allocator has to give cached memory back to fit, so that only a simulation with the limit can tell."""
+    room = CAPACITY - besides.of(prediction)
+    return prediction.live <= room < prediction.reserved
 
 
 def errors_of(judged: Sequence[JudgedRun], predicted: Callable[[JudgedRun], float]) -> Errors:
@@ -93,85 +112,212 @@ def _row(name: str, errors: Errors) -> str:
     return f"| {name} | {errors.runs:,} | {_share(errors.median)} | {_share(errors.p90)} | {errors.mean * 100:+.1f} % | {within} |"
 
 
-def cause_of(run: JudgedRun, predicted: float) -> str:
-    """What may explain the difference."""
-    if predicted < run.measured.measured and run.prediction.has_convolutions:
-        return "too low, as without the workspaces of cuDNN's algorithms, which are not predicted"
-    if not run.prediction.exact:
-        return "sizes of the simulation are estimates in part"
-    return "unknown"
+def cause_of(run: JudgedRun, judged: Iterable[JudgedRun], besides: Besides) -> str:
+    """Why the prediction is wrong, by the numbers of this and the other runs of the model."""
+    made, measured = run.prediction, run.measured
+    # Gradients and the optimizer's state, which FakeTensor did not count, are three times the parameters.
+    if made.live > 5 * measured.faketensor:
+        return f"another model under this name: {made.live:,.0f} MiB in tensors, where FakeTensor had {measured.faketensor:,.0f}"
+    if measured.measured < made.live + LEAST_BESIDES:
+        return f"the run ended early: its tensors take {made.live:,.0f} MiB, and it shows only {measured.measured - made.live:,.0f} more"
+    if made.classes != 1000 and besides.total(made) > measured.measured:
+        return f"the run ended early: {made.classes} classes, for labels of 1,000"
+    lack = measured.measured - besides.total(made)
+    if lack <= 0:
+        return f"too high: the allocator is predicted to reserve {made.reserved - made.live:,.0f} MiB more than the tensors take"
+    others = [
+        (each.measured.measured - besides.total(each.prediction), each.measured.batch)
+        for each in judged
+        if each.measured.model == measured.model and each.kind in (Kind.TRAINED, Kind.CONTRADICTED) and each is not run
+    ]
+    larger = min(((other, batch) for other, batch in others if batch > measured.batch), default=None)
+    if larger is not None and larger[0] < lack / 2:
+        return f"{lack:,.0f} MiB for a moment, as when cuDNN tries its algorithms: with batch {larger[1]}, it is {larger[0]:,.0f} MiB"
+    if made.has_convolutions:
+        return f"{lack:,.0f} MiB, {lack / measured.batch:,.0f} an image, as workspaces of convolutions"
+    return f"unexplained: {lack:,.0f} MiB are missing"
 
 
-def document(judged: Sequence[JudgedRun], predictions: Sequence[Prediction], versions: str, command: str) -> str:
-    """The page, in Markdown. Raises `ValueError` if there are too few runs to choose a constant and to judge it."""
-    constant = constant_of(judged, lambda run: run.prediction.reserved)
-    own = [each for each in judged if not each.ran_out and is_held_out(each.measured.model)]
+def _judged_fits(judged: Sequence[JudgedRun], fits: dict[tuple[str, int], bool], besides: Besides) -> list[tuple[JudgedRun, bool]]:
+    """Of each run that is known to have fitted or not, whether it is predicted to fit."""
+    found = []
+    for each in judged:
+        made = each.prediction
+        if each.kind in (Kind.AT_THE_LIMIT, Kind.IMPOSSIBLE):
+            continue
+        if is_between(made, besides):
+            if (made.model, made.batch) in fits:
+                found.append((each, fits[made.model, made.batch]))
+        else:
+            found.append((each, made.reserved + besides.of(made) <= CAPACITY))
+    return found
+
+
+def _fits(judged: Sequence[JudgedRun], fits: dict[tuple[str, int], bool], besides: Besides) -> list[str]:
+    known = _judged_fits(judged, fits, besides)
+    ran_out = [(each, fit) for each, fit in known if each.kind is Kind.OUT_OF_MEMORY]
+    trained = [(each, fit) for each, fit in known if each.kind is not Kind.OUT_OF_MEMORY]
+    wrong = [each for each, fit in known if fit == (each.kind is Kind.OUT_OF_MEMORY)]
+
+    def distance(run: JudgedRun) -> float:
+        nearest = run.prediction.reserved if run.kind is Kind.OUT_OF_MEMORY else run.prediction.live
+        return (nearest + besides.of(run.prediction)) / CAPACITY - 1
+
+    between = sum(is_between(each.prediction, besides) for each in judged)
+    far = sum(abs(distance(each)) > 0.03 for each in wrong)
+    lines = [
+        "",
+        "## Does it fit?",
+        "",
+        f"What a run has for its tensors is {CAPACITY:,} MiB less what it takes besides. Where the tensors alone are more, it cannot fit, and where",
+        f"all that is reserved without a limit is less, it does; the {between} runs between were simulated again with that limit, where the",
+        "allocator gives cached memory back before it fails.",
+        "",
+        "| of all models | runs | judged right | wrong |",
+        "|---|---:|---:|---:|",
+        f"| ended out of memory | {len(ran_out):,} | {sum(not fit for _, fit in ran_out):,} | {sum(fit for _, fit in ran_out):,} |",
+        f"| trained | {len(trained):,} | {sum(fit for _, fit in trained):,} | {sum(not fit for _, fit in trained):,} |",
+        "",
+        f"Of the {len(wrong)} that are wrong, {far} are more than 3 % from the limit." if wrong else "None is wrong.",
+    ]
+    if wrong:
+        lines += [
+            "",
+            "| wrong | batch | it | measured, MiB | in tensors | reserved without a limit | from the limit |",
+            "|---|---:|---|---:|---:|---:|---:|",
+        ]
+        lines += [
+            f"| {each.measured.model} | {each.measured.batch} | {each.kind.value} | {each.measured.measured:,.0f} | {each.prediction.live:,.0f} | "
+            f"{each.prediction.reserved:,.0f} | {distance(each) * 100:+.1f} % |"
+            for each in wrong
+        ]
+    return lines
+
+
+def out_of_memory_list(judged: Sequence[JudgedRun], fits: dict[tuple[str, int], bool], besides: Besides) -> list[str]:
+    right = collections.defaultdict(list)
+    for each, fit in _judged_fits(judged, fits, besides):
+        if each.kind is Kind.OUT_OF_MEMORY and not fit:
+            right[each.measured.model].append(each.measured.batch)
+    named = (f"{model} ({', '.join(map(str, sorted(batches)))})" for model, batches in sorted(right.items()))
+    return ["", "Rightly predicted to end out of memory, with the batches: " + "; ".join(named) + "."]
+
+
+def _kinds(judged: Sequence[JudgedRun]) -> list[str]:
+    counts = collections.Counter(each.kind for each in judged)
+    impossible = collections.defaultdict(list)
+    for each in judged:
+        if each.kind is Kind.IMPOSSIBLE:
+            impossible[each.measured.model].append(each.measured.batch)
+    named = (f"{model} ({', '.join(map(str, sorted(batches)))})" for model, batches in sorted(impossible.items()))
+    contradicted = (f"{each.measured.model} ({each.measured.batch})" for each in judged if each.kind is Kind.CONTRADICTED)
+    return [
+        "What a measurement can be used for was decided by the measurements and FakeTensor's numbers alone (`measured.py`):",
+        "",
+        "| kind | runs | rule |",
+        "|---|---:|---|",
+        f"| trained | {counts[Kind.TRAINED]:,} | shows at least {LEAST_BESIDES:,} MiB more than FakeTensor's number, and less than {CUT_OFF:,} |",
+        f"| shows more than with a larger batch | {counts[Kind.CONTRADICTED]:,} | of the same model, which trained, too; judged in a row of its own |",
+        f"| ended out of memory | {counts[Kind.OUT_OF_MEMORY]:,} | FakeTensor's number and {LEAST_BESIDES:,} MiB are more than {CAPACITY:,}; or it shows less "
+        "than these two, and what a smaller batch showed, with what FakeTensor has more, exceeds the device |",
+        f"| at the limit | {counts[Kind.AT_THE_LIMIT]:,} | {CUT_OFF:,} MiB and more: it fitted or not; not judged |",
+        f"| measurement impossible | {counts[Kind.IMPOSSIBLE]:,} | shows less than FakeTensor's number and {LEAST_BESIDES:,} MiB, although there was room; not judged |",
+        "",
+        "Impossible, with the batches: " + "; ".join(named) + ".",
+        "Most are models with fewer than 1,000 classes, as those of CLIP and SigLIP: a label that is out of range ends the run.",
+        "",
+        "More than with a larger batch: " + "; ".join(contradicted) + ".",
+        "",
+    ]
+
+
+def _cost(predictions: Sequence[Prediction]) -> list[str]:
+    done = [each for each in predictions if not each.fault]
+    failed = [each for each in predictions if each.fault]
+
+    def row(name: str, values: Sequence[float], most: float, digits: int) -> str:
+        numbers = " | ".join(f"{value:,.{digits}f}" for value in (statistics.median(values), quantile(values, 0.9), max(values)))
+        return f"| {name} | {numbers} | {_share(sum(value > most for value in values) / len(values))} |"
+
+    lines = [
+        "",
+        "## Cost",
+        "",
+        "| of a prediction | median | 90th percentile | most | above the goal |",
+        "|---|---:|---:|---:|---:|",
+        row(f"seconds on the clock (goal: {MOST_SECONDS})", [each.seconds for each in done], MOST_SECONDS, 2),
+        row("seconds of the processor", [each.cpu_seconds for each in done], MOST_SECONDS, 2),
+        row(f"MiB resident (goal: {MOST_RESIDENT})", [each.resident for each in done], MOST_RESIDENT, 0),
+        "",
+        "Resident is the most of the process during the prediction, with Python, torch and timm. The clock ran on a machine with two cores that",
+        "others used, too.",
+    ]
+    if failed:
+        lines += ["", f"{len(failed)} of {len(predictions):,} predictions failed:", ""]
+        lines += [f"- {each.model}, batch {each.batch}: {each.fault}" for each in failed[:20]]
+    return lines
+
+
+def document(
+    judged: Sequence[JudgedRun],
+    predictions: Sequence[Prediction],
+    fits: dict[tuple[str, int], bool],
+    versions: str,
+    preface: str,
+    appendix: str = "",
+) -> str:
+    """The page, in Markdown. Raises `ValueError` if there are too few runs to choose the constants and to judge them."""
+    besides = besides_of(judged)
+    own = [each for each in judged if each.kind is Kind.TRAINED and is_held_out(each.measured.model)]
     if not own:
         raise ValueError("no run of a model that is held out was predicted; take more models")
+    one = statistics.median(lacking(judged, lambda run: run.prediction.reserved))
+    fake = statistics.median(lacking(judged, lambda run: run.measured.faketensor))
 
-    def predicted(run: JudgedRun) -> float:
-        return run.prediction.reserved + constant
-
-    fake_constant = constant_of(judged, lambda run: run.measured.faketensor)
-
-    def faketensor(run: JudgedRun) -> float:
-        return run.measured.faketensor + fake_constant
+    def total(run: JudgedRun) -> float:
+        return besides.total(run.prediction)
 
     sets = {
         "all": own,
-        "models without convolutions": [each for each in own if not each.prediction.has_convolutions],
-        "models with convolutions": [each for each in own if each.prediction.has_convolutions],
+        "without convolutions": [each for each in own if not each.prediction.has_convolutions],
+        "with convolutions": [each for each in own if each.prediction.has_convolutions],
     }
-    lines = [
-        "# How exact on GPUs",
-        "",
-        "What `nvidia-smi` showed of others' GPUs, beside what memprof predicts on a machine without one. Nothing is chosen by model:",
-        "a prediction is the bytes that PyTorch's allocator would reserve, by memprof's model of it, plus one constant for the context,",
-        "the kernels and the libraries. The constant is the median of what is missing in half of the models; the others are judged.",
-        "",
-        f"`{command}` wrote this page. {versions}.",
-        "",
-        "## timm on an A100 40 GB",
-        "",
-        "The measurements are GPUMemNet's (github.com/itu-rad/GPUMemNet): the maximum of `nvidia-smi` over a training run of each model",
-        "of timm with batches of 8 to 128, beside an estimate by PyTorch's FakeTensor. The script is not published. Sizes of its models say:",
-        "single precision, the input size of the model's configuration, an optimizer with one buffer for each parameter, and gradients that",
-        "live until the backward pass. Here it is SGD with Nesterov momentum and weight decay. Runs that ended early are left out: those at",
-        f"{CUT_OFF:,} MiB and more, and those that show less than the same model with a smaller batch.",
-        f"{len({each.model for each in predictions}):,} models were predicted.",
-        "",
-        f"The constant is {constant:,.0f} MiB; FakeTensor's own best one {fake_constant:,.0f} MiB.",
+    lines = [preface.rstrip("\n").replace("VERSIONS", versions), ""]
+    lines += _kinds(judged)
+    lines += [
+        f"Besides what the allocator reserves, {besides.context:,.0f} MiB are context, kernels and libraries: the median of what models without",
+        f"convolutions lack in the half that is not judged. Models with convolutions lack {besides.workspaces:,.0f} MiB more in the median, cuDNN's "
+        f"workspaces,",
+        f"eight in ten of them {besides.interval[0]:,.0f} to {besides.interval[1]:,.0f} MiB: that is the interval of this part. Judged are the models of the other half:",
         "",
         "| | runs | median error | 90th percentile | mean | within 2 % | 5 % | 10 % |",
         "|---|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for name, runs in sets.items():
         if runs:
-            lines.append(_row(f"memprof, {name}", errors_of(runs, predicted)))
-            lines.append(_row(f"FakeTensor and a constant, {name}", errors_of(runs, faketensor)))
-    lines += ["", "## Does it fit?", ""]
-    held_out = [each for each in judged if is_held_out(each.measured.model)]
-    wrong = [each for each in held_out if (predicted(each) > CAPACITY) != each.ran_out]
-    far = [each for each in wrong if abs(predicted(each) / CAPACITY - 1) > 0.03]
+            lines.append(_row(f"memprof, {name}", errors_of(runs, total)))
+    lines.append(_row(f"memprof with one constant, {one:,.0f} MiB, all", errors_of(own, lambda run: run.prediction.reserved + one)))
+    lines.append(_row(f"FakeTensor with its best constant, {fake:,.0f} MiB, all", errors_of(own, lambda run: run.measured.faketensor + fake)))
+    more = [each for each in judged if each.kind is Kind.CONTRADICTED and is_held_out(each.measured.model)]
+    if more:
+        lines.append(_row("memprof, all and those that show more than with a larger batch", errors_of([*own, *more], total)))
+    lines += _fits(judged, fits, besides)
+    lines += out_of_memory_list(judged, fits, besides)
     lines += [
-        f"Of {len(held_out):,} runs, {sum(each.ran_out for each in held_out):,} ended out of memory. {len(held_out) - len(wrong):,} are judged right; of the "
-        f"{len(wrong):,} others {len(far):,} are predicted more than 3 % from the device's {CAPACITY:,} MiB.",
         "",
         "## The worst twenty",
         "",
-        "| model | batch | measured, MiB | predicted | error | perhaps |",
+        "Of the judged half. Why is inferred from the numbers of this run and of the model's other batches: no one recorded what the missing bytes were.",
+        "",
+        "| model | batch | measured, MiB | predicted | error | why |",
         "|---|---:|---:|---:|---:|---|",
     ]
-    for each in sorted(own, key=lambda run: -abs(predicted(run) / run.measured.measured - 1))[:20]:
-        error = predicted(each) / each.measured.measured - 1
+    for each in sorted(own, key=lambda run: -abs(total(run) / run.measured.measured - 1))[:20]:
         lines.append(
-            f"| {each.measured.model} | {each.measured.batch} | {each.measured.measured:,.0f} | {predicted(each):,.0f} | "
-            f"{error * 100:+.1f} % | {cause_of(each, predicted(each))} |"
+            f"| {each.measured.model} | {each.measured.batch} | {each.measured.measured:,.0f} | {total(each):,.0f} | "
+            f"{(total(each) / each.measured.measured - 1) * 100:+.1f} % | {cause_of(each, judged, besides)} |"
         )
-    failed = [each for each in predictions if each.fault]
-    seconds = [each.seconds for each in predictions if not each.fault]
-    lines += ["", "## Cost", "", f"A prediction takes {statistics.median(seconds):.1f} s, in the median; {quantile(seconds, 0.9):.1f} s for nine of ten."]
-    if failed:
-        lines += ["", f"{len(failed)} of {len(predictions):,} predictions failed:", ""]
-        lines += [f"- {each.model}, batch {each.batch}: {each.fault}" for each in failed[:20]]
+    lines += _cost(predictions)
+    if appendix:
+        lines += ["", appendix.rstrip("\n")]
     return "\n".join(lines) + "\n"

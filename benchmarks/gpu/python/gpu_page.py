@@ -438,7 +438,7 @@ def document(
 
     device = recording.device.removeprefix("NVIDIA ")
     script = "benchmarks/gpu/python/gpu_runs.py"
-    commands = (f"{script} record {folder}", f"{script} compare {folder} docs/accuracy_gpu.md")
+    commands = (f"{script} record {folder}", f"{script} compare {folder} docs/accuracy_h200.md")
     missing = [name for cases in FAMILIES.values() for name in cases if name not in recording.operators]
     lines = [
         f"# Beside a GPU: {recording.device}",
