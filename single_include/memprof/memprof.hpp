@@ -24532,8 +24532,490 @@ inline void print_memory_usage(const text_options& = {}) noexcept {}
 
 #endif  // MEMPROF_SINGLE_HEADER_17
 
-#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#if !defined(MEMPROF_SINGLE_HEADER_18) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
 #define MEMPROF_SINGLE_HEADER_18
+
+// ---- <memprof/backend/byte_sample.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Chooses bytes at random, each with the same probability, independently of all others: a block is in the sample if one of its
+/// bytes is, so with the probability 1 - exp(-bytes / `stack_sample_bytes`). Belongs to one thread.
+class byte_sample {
+ public:
+  [[nodiscard]] bool takes(std::size_t bytes) noexcept {
+    if (state_ == 0) [[unlikely]]
+      seed(static_cast<std::uint64_t>(monotonic_ns()) ^ reinterpret_cast<std::uintptr_t>(this));
+    if (bytes < left_) [[likely]] {
+      left_ -= bytes;
+      return false;
+    }
+    left_ = distance();
+    return true;
+  }
+
+  void seed(std::uint64_t value) noexcept {
+    state_ = value * 0x9E3779B97F4A7C15U | 1;
+    for (int round = 0; round < 8; ++round) (void)random();
+    left_ = distance();
+  }
+
+ private:
+  /// xorshift64*
+  [[nodiscard]] std::uint64_t random() noexcept {
+    state_ ^= state_ >> 12;
+    state_ ^= state_ << 25;
+    state_ ^= state_ >> 27;
+    return state_ * 0x2545F4914F6CDD1DU;
+  }
+
+  /// The number of the next chosen byte, from 1: exponentially distributed with the mean `stack_sample_bytes`. By von Neumann's
+  /// method ("Various techniques used in connection with random digits", 1951), which compares random numbers alone: a logarithm
+  /// would have C programs under `memprof run` load the library of mathematics.
+  [[nodiscard]] std::uint64_t distance() noexcept {
+    for (std::uint64_t whole = 0;; ++whole) {
+      const std::uint64_t first = random();
+      std::uint64_t last = first;
+      bool is_even = true;
+      for (std::uint64_t next = random(); next < last; next = random()) {
+        last = next;
+        is_even = !is_even;
+      }
+      static_assert(stack_sample_bytes == std::size_t{1} << 16);
+      if (is_even) return (whole << 16) + (first >> 48) + 1;
+    }
+  }
+
+  std::uint64_t state_ = 0;
+  std::uint64_t left_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/frame_table_reader.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Reads unwind tables. Past the end, or after a fault, everything is 0.
+class frame_table_reader {
+ public:
+  frame_table_reader(const unsigned char* begin, const unsigned char* end) noexcept : next_(begin), end_(end) {}
+
+  template <class Number>
+  [[nodiscard]] Number fixed() noexcept {
+    Number value{};
+    if (left() < sizeof value) return fail(), value;
+    std::memcpy(&value, next_, sizeof value);
+    next_ += sizeof value;
+    return value;
+  }
+  [[nodiscard]] std::uint64_t number() noexcept { return leb128().value; }
+  [[nodiscard]] std::int64_t signed_number() noexcept {
+    const auto [value, bits, is_negative] = leb128();
+    return static_cast<std::int64_t>(is_negative && bits < 64 ? value | ~std::uint64_t{0} << bits : value);
+  }
+  /// The next bytes, as a part of their own.
+  [[nodiscard]] frame_table_reader part(std::uint64_t bytes) noexcept {
+    if (bytes > left()) return fail(), frame_table_reader{end_, end_};
+    next_ += bytes;
+    return {next_ - bytes, next_};
+  }
+  void skip(std::uint64_t bytes) noexcept { (void)part(bytes); }
+  void fail() noexcept {
+    has_failed_ = true;
+    next_ = end_;
+  }
+
+  [[nodiscard]] std::size_t left() const noexcept { return static_cast<std::size_t>(end_ - next_); }
+  [[nodiscard]] bool has_failed() const noexcept { return has_failed_; }
+  [[nodiscard]] const unsigned char* position() const noexcept { return next_; }
+
+ private:
+  struct leb128_number {
+    std::uint64_t value = 0;
+    unsigned bits = 0;
+    bool is_negative = false;
+  };
+  [[nodiscard]] leb128_number leb128() noexcept {
+    leb128_number read;
+    for (unsigned char byte = 0x80; (byte & 0x80) != 0; read.bits += 7) {
+      byte = fixed<unsigned char>();
+      if (read.bits < 64) read.value |= std::uint64_t{byte & 0x7FU} << read.bits;
+      read.is_negative = (byte & 0x40) != 0;
+    }
+    return read;
+  }
+
+  const unsigned char* next_;
+  const unsigned char* end_;
+  bool has_failed_ = false;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/frame_rule.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+
+/// @file
+/// How to leave a function on x86-64: the part of its unwind table (.eh_frame, as the "Linux Standard Base Core Specification" 5.0,
+/// chapter 10.6, and DWARF 5, section 6.4, describe it) that finds the function around it.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Where a function that made a call keeps what is needed to leave it. Its return address is below the *frame address*, which is
+/// the stack pointer once it has returned. Eight bytes, so that it can be stored at one go.
+struct frame_rule {
+  enum class frame_address : std::uint8_t {
+    unknown,    ///< to another walker: in none of these ways, or there is no table
+    outermost,  ///< nothing is around it
+    from_rsp,   ///< the stack pointer plus the offset
+    from_rbp,   ///< rbp plus the offset
+    loaded,     ///< stored at rbp plus the offset, by functions that align their stack
+  };
+  enum class saved_rbp : std::uint8_t {
+    kept,      ///< rbp has not changed
+    from_cfa,  ///< stored at the frame address plus the offset
+    from_rbp,  ///< stored at rbp plus the offset
+  };
+
+  frame_address cfa = frame_address::unknown;
+  saved_rbp rbp = saved_rbp::kept;
+  std::int16_t rbp_offset = 0;
+  std::int32_t cfa_offset = 0;
+
+  bool operator==(const frame_rule&) const = default;
+};
+static_assert(sizeof(frame_rule) == sizeof(std::uint64_t));
+
+/// Runs the instructions of a table for one place in the code.
+class frame_program {
+ public:
+  /// Of the tables that begin with that "common information entry" ("CIE").
+  explicit frame_program(frame_table_reader entry) noexcept {
+    const auto version = entry.fixed<std::uint8_t>();
+    const char* const augmentation = reinterpret_cast<const char*>(entry.position());
+    while (entry.fixed<char>() != '\0') {
+    }
+    code_unit_ = entry.number();
+    data_unit_ = entry.signed_number();
+    const std::uint64_t return_column = version == 1 ? entry.fixed<std::uint8_t>() : entry.number();
+    is_readable_ = (version == 1 || version == 3) && return_column == return_address_column && augmentation[0] == 'z';
+    if (!is_readable_) return;
+    frame_table_reader data = entry.part(entry.number());
+    for (const char* letter = augmentation + 1; *letter != '\0'; ++letter) read_augmentation(*letter, data);
+    if (entry.has_failed() || data.has_failed()) is_readable_ = false;
+    if (is_readable_) run(entry, 0, 0);
+    initial_ = row_;
+  }
+
+  /// How to leave the function whose entry ("FDE") that is, without its length and pointer to the CIE, when the call before
+  /// `place` is made.
+  [[nodiscard]] frame_rule rule_at(frame_table_reader entry, std::uintptr_t function, std::uintptr_t place) noexcept {
+    if (!is_readable_) return {};
+    (void)entry.fixed<std::int32_t>();  // where the function begins
+    const auto length = entry.fixed<std::uint32_t>();
+    if (place - function >= length) return {};
+    entry.skip(entry.number());  // of the augmentation
+    run(entry, function, place);
+    return is_readable_ && !entry.has_failed() ? row_.rule() : frame_rule{};
+  }
+
+ private:
+  static constexpr std::uint64_t rbp_column = 6;
+  static constexpr std::uint64_t rsp_column = 7;
+  static constexpr std::uint64_t return_address_column = 16;
+  static constexpr std::int64_t return_address_offset = -8;
+
+  enum class return_address : std::uint8_t { below_frame, none, elsewhere };
+
+  struct row {
+    frame_rule::frame_address cfa = frame_rule::frame_address::unknown;
+    frame_rule::saved_rbp rbp = frame_rule::saved_rbp::kept;
+    return_address back = return_address::elsewhere;
+    bool is_unusual = false;  ///< rbp or the stack pointer is kept in another way
+    std::int64_t cfa_offset = 0;
+    std::int64_t rbp_offset = 0;
+
+    [[nodiscard]] frame_rule rule() const noexcept {
+      if (back == return_address::none) return {frame_rule::frame_address::outermost};
+      constexpr std::int64_t far = std::numeric_limits<std::int16_t>::max();
+      constexpr std::int64_t very_far = std::int64_t{1} << 28;
+      if (back == return_address::elsewhere || is_unusual || rbp_offset < -far || rbp_offset > far || cfa_offset < -very_far ||
+          cfa_offset > very_far)
+        return {};
+      return {cfa, rbp, static_cast<std::int16_t>(rbp_offset), static_cast<std::int32_t>(cfa_offset)};
+    }
+  };
+
+  void read_augmentation(char letter, frame_table_reader& data) noexcept {
+    constexpr std::uint8_t relative_32_bits = 0x1B;  // DW_EH_PE_pcrel | DW_EH_PE_sdata4
+    switch (letter) {
+      case 'R':
+        if (data.fixed<std::uint8_t>() != relative_32_bits) is_readable_ = false;
+        return;
+      case 'P': return skip_pointer(data.fixed<std::uint8_t>(), data);
+      case 'L': (void)data.fixed<std::uint8_t>(); return;
+      default: is_readable_ = false;  // 'S', a signal's frame, whose addresses are not those of calls
+    }
+  }
+  void skip_pointer(std::uint8_t encoding, frame_table_reader& data) noexcept {
+    switch (encoding & 0x0F) {
+      case 0x00:                                        // DW_EH_PE_absptr
+      case 0x04:                                        // udata8
+      case 0x0C: data.skip(8); return;                  // sdata8
+      case 0x03:                                        // udata4
+      case 0x0B: data.skip(4); return;                  // sdata4
+      default: is_readable_ = false;
+    }
+  }
+
+  /// Up to the row of `place`; with 0, all.
+  void run(frame_table_reader& code, std::uintptr_t at, std::uintptr_t place) noexcept {
+    while (code.left() != 0 && is_readable_) {
+      const auto instruction = code.fixed<std::uint8_t>();
+      const std::uint64_t operand = instruction & 0x3FU;
+      switch (instruction >> 6) {
+        case 1: at += operand * code_unit_; break;  // DW_CFA_advance_loc
+        case 2: save(operand, static_cast<std::int64_t>(code.number()) * data_unit_); break;
+        case 3: restore(operand); break;
+        default: run_extended(instruction, code, at);
+      }
+      if (place != 0 && at > place) return;
+    }
+  }
+
+  void run_extended(std::uint8_t instruction, frame_table_reader& code, std::uintptr_t& at) noexcept {
+    switch (instruction) {
+      case 0x00: return;  // DW_CFA_nop
+      case 0x02: at += code.fixed<std::uint8_t>() * code_unit_; return;
+      case 0x03: at += code.fixed<std::uint16_t>() * code_unit_; return;
+      case 0x04: at += code.fixed<std::uint32_t>() * code_unit_; return;
+      case 0x05: {  // DW_CFA_offset_extended
+        const std::uint64_t column = code.number();
+        return save(column, static_cast<std::int64_t>(code.number()) * data_unit_);
+      }
+      case 0x06: return restore(code.number());
+      case 0x07: return undefine(code.number());
+      case 0x08: return keep(code.number());
+      case 0x09: change(code.number()), (void)code.number(); return;  // DW_CFA_register
+      case 0x0A: return remember();
+      case 0x0B: return recall();
+      case 0x0C: define_from(code.number()), row_.cfa_offset = static_cast<std::int64_t>(code.number()); return;
+      case 0x0D: return define_from(code.number());
+      case 0x0E: row_.cfa_offset = static_cast<std::int64_t>(code.number()); return;
+      case 0x0F: return define_by(code.part(code.number()));
+      case 0x10: {  // DW_CFA_expression
+        const std::uint64_t column = code.number();
+        return save_by(column, code.part(code.number()));
+      }
+      case 0x11: {  // DW_CFA_offset_extended_sf
+        const std::uint64_t column = code.number();
+        return save(column, code.signed_number() * data_unit_);
+      }
+      case 0x12: define_from(code.number()), row_.cfa_offset = code.signed_number() * data_unit_; return;
+      case 0x13: row_.cfa_offset = code.signed_number() * data_unit_; return;
+      case 0x14: change(code.number()), (void)code.number(); return;             // DW_CFA_val_offset
+      case 0x15: change(code.number()), (void)code.signed_number(); return;      // DW_CFA_val_offset_sf
+      case 0x16: change(code.number()), code.skip(code.number()); return;        // DW_CFA_val_expression
+      case 0x2E: (void)code.number(); return;                                    // DW_CFA_GNU_args_size
+      default: is_readable_ = false;
+    }
+  }
+
+  [[nodiscard]] static bool is_followed(std::uint64_t column) noexcept {
+    return column == rbp_column || column == rsp_column || column == return_address_column;
+  }
+
+  void save(std::uint64_t column, std::int64_t offset) noexcept {
+    if (column == rbp_column) row_.rbp = frame_rule::saved_rbp::from_cfa, row_.rbp_offset = offset;
+    if (column == rsp_column) row_.is_unusual = true;
+    if (column == return_address_column)
+      row_.back = offset == return_address_offset ? return_address::below_frame : return_address::elsewhere;
+  }
+  void restore(std::uint64_t column) noexcept {
+    if (column == rbp_column) row_.rbp = initial_.rbp, row_.rbp_offset = initial_.rbp_offset;
+    if (column == return_address_column) row_.back = initial_.back;
+  }
+  void undefine(std::uint64_t column) noexcept {
+    if (column == return_address_column) row_.back = return_address::none;
+    else change(column);
+  }
+  void keep(std::uint64_t column) noexcept {
+    if (column == rbp_column) row_.rbp = frame_rule::saved_rbp::kept, row_.rbp_offset = 0;
+    if (column == return_address_column) row_.back = return_address::elsewhere;
+  }
+  void change(std::uint64_t column) noexcept {
+    if (is_followed(column)) row_.is_unusual = true;
+  }
+  void define_from(std::uint64_t column) noexcept {
+    using enum frame_rule::frame_address;
+    row_.cfa = column == rsp_column ? from_rsp : column == rbp_column ? from_rbp : unknown;
+  }
+  /// The offset from rbp in an expression that begins with it.
+  [[nodiscard]] static std::int64_t offset_from_rbp(frame_table_reader& expression) noexcept {
+    constexpr std::uint8_t plus_rbp = 0x76;  // DW_OP_breg6
+    if (expression.fixed<std::uint8_t>() != plus_rbp) expression.fail();
+    return expression.signed_number();
+  }
+  void define_by(frame_table_reader expression) noexcept {
+    constexpr std::uint8_t load = 0x06;  // DW_OP_deref
+    row_.cfa_offset = offset_from_rbp(expression);
+    const bool is_loaded = expression.fixed<std::uint8_t>() == load && expression.left() == 0 && !expression.has_failed();
+    row_.cfa = is_loaded ? frame_rule::frame_address::loaded : frame_rule::frame_address::unknown;
+  }
+  void save_by(std::uint64_t column, frame_table_reader expression) noexcept {
+    if (column == return_address_column) row_.back = return_address::elsewhere;
+    if (column == rsp_column) row_.is_unusual = true;
+    if (column != rbp_column) return;
+    row_.rbp = frame_rule::saved_rbp::from_rbp;
+    row_.rbp_offset = offset_from_rbp(expression);
+    if (expression.left() != 0 || expression.has_failed()) row_.is_unusual = true;
+  }
+
+  void remember() noexcept {
+    if (remembered_count_ == sizeof remembered_ / sizeof *remembered_) is_readable_ = false;
+    else remembered_[remembered_count_++] = row_;
+  }
+  void recall() noexcept {
+    if (remembered_count_ == 0) is_readable_ = false;
+    else row_ = remembered_[--remembered_count_];
+  }
+
+  std::uint64_t code_unit_ = 1;
+  std::int64_t data_unit_ = 1;
+  bool is_readable_ = false;
+  row row_;
+  row initial_;
+  row remembered_[8];
+  std::size_t remembered_count_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/lasting_table.hpp>
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Finds small values by 64-bit keys other than 0. Entries are added, one thread at a time, and never change or go: those who search
+/// take no lock. Never destroyed.
+template <class Value>
+class lasting_table {
+  static_assert(std::is_trivially_copyable_v<Value>);
+
+ public:
+  constexpr lasting_table() noexcept = default;
+
+  /// Null if it is not there.
+  [[nodiscard, gnu::always_inline]] const Value* find(std::uint64_t key) const noexcept {
+    // Acquire pairs with the release in `grow`.
+    const slots* const table = slots_.load(std::memory_order_acquire);
+    if (table == nullptr) return nullptr;
+    for (std::size_t place = place_of(key);; ++place) {
+      const entry& each = table->entries()[place & table->mask];
+      // Acquire pairs with the release in `put`.
+      const std::uint64_t seen = each.key.load(std::memory_order_acquire);
+      if (seen == key) [[likely]]
+        return &each.value;
+      if (seen == 0) return nullptr;
+    }
+  }
+
+  /// Adds one that is not there. False if the system has no memory.
+  [[nodiscard]] bool add(std::uint64_t key, const Value& value) noexcept {
+    if (!reserve_one()) return false;
+    put(*slots_.load(std::memory_order_relaxed), key, value);
+    ++size_;
+    return true;
+  }
+
+  /// Makes room for one more. False if the system has no memory.
+  [[nodiscard]] bool reserve_one() noexcept {
+    const slots* const table = slots_.load(std::memory_order_relaxed);
+    return (table != nullptr && 2 * (size_ + 1) <= table->mask + 1) || grow(table);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct entry {
+    std::atomic<std::uint64_t> key;
+    Value value;
+  };
+  struct alignas(entry) slots {
+    std::size_t mask;
+
+    [[nodiscard]] entry* entries() noexcept { return reinterpret_cast<entry*>(this + 1); }
+    [[nodiscard]] const entry* entries() const noexcept { return reinterpret_cast<const entry*>(this + 1); }
+    [[nodiscard]] static std::size_t bytes_for(std::size_t count) noexcept { return sizeof(slots) + count * sizeof(entry); }
+  };
+
+  [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept {
+    return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U >> 32);
+  }
+
+  static void put(slots& table, std::uint64_t key, const Value& value) noexcept {
+    std::size_t place = place_of(key);
+    while (table.entries()[place & table.mask].key.load(std::memory_order_relaxed) != 0) ++place;
+    entry& free = table.entries()[place & table.mask];
+    free.value = value;
+    free.key.store(key, std::memory_order_release);
+  }
+
+  /// Threads may still be searching the smaller table, so that stays where it is; all of them together are as large as the last.
+  [[nodiscard]] bool grow(const slots* before) noexcept {
+    const std::size_t count = before == nullptr ? 1024 : 2 * (before->mask + 1);
+    void* const pages = map_pages(slots::bytes_for(count));
+    if (pages == nullptr) return false;
+    auto* const table = new (pages) slots{count - 1};
+    for (std::size_t place = 0; before != nullptr && place <= before->mask; ++place) {
+      const entry& each = before->entries()[place];
+      if (const std::uint64_t key = each.key.load(std::memory_order_relaxed); key != 0) put(*table, key, each.value);
+    }
+    bytes_ += slots::bytes_for(count);
+    slots_.store(table, std::memory_order_release);
+    return true;
+  }
+
+  std::atomic<slots*> slots_{nullptr};
+  std::size_t bytes_ = 0;
+  std::size_t size_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_18
+
+#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_19
 
 // ---- <memprof/backend/stack_modules.hpp>
 #if MEMPROF_ENABLED
@@ -24563,6 +25045,7 @@ struct loaded_module {
   std::uintptr_t end = 0;
   std::uintptr_t bias = 0;     ///< was added to the file's own addresses
   const char* path = nullptr;  ///< of the loader; empty: the executable
+  const void* frame_table = nullptr;  ///< its .eh_frame_hdr; null: it has none
 
   [[nodiscard]] bool operator==(const loaded_module&) const = default;
 };
@@ -24576,9 +25059,10 @@ struct module_search {
 
   static int visit(dl_phdr_info* module, std::size_t, void* data) noexcept {
     auto& search = *static_cast<module_search*>(data);
-    loaded_module seen{~std::uintptr_t{0}, 0, module->dlpi_addr, module->dlpi_name};
+    loaded_module seen{~std::uintptr_t{0}, 0, module->dlpi_addr, module->dlpi_name, nullptr};
     for (std::size_t index = 0; index < module->dlpi_phnum; ++index) {
       const auto& part = module->dlpi_phdr[index];
+      if (part.p_type == PT_GNU_EH_FRAME) seen.frame_table = reinterpret_cast<const void*>(module->dlpi_addr + part.p_vaddr);
       if (part.p_type != PT_LOAD) continue;
       const std::uintptr_t begin = module->dlpi_addr + part.p_vaddr;
       if (begin < seen.begin) seen.begin = begin;
@@ -24598,7 +25082,8 @@ struct module_search {
     if (::_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return {};
     const link_map* const map = found.dlfo_link_map;
     return {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
-            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name};
+            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name,
+            found.dlfo_eh_frame};
   }
 #endif
   module_search search{address, {}};
@@ -24688,6 +25173,121 @@ class module_name {
 
 #endif  // MEMPROF_ENABLED
 
+#endif  // MEMPROF_SINGLE_HEADER_19
+
+#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_20
+
+// ---- <memprof/backend/frame_rules.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// An entry of a file's .eh_frame.
+struct frame_description {
+  const unsigned char* begin = nullptr;  ///< null: there is none
+  std::uintptr_t function = 0;
+
+  static constexpr std::size_t header_bytes = 8;  ///< its length, and how far its CIE is
+
+  /// What comes after the header of an entry at `begin`; empty if its form is not the usual one.
+  [[nodiscard]] static frame_table_reader content(const unsigned char* begin) noexcept {
+    std::uint32_t length = 0;
+    std::memcpy(&length, begin, sizeof length);
+    if (length < sizeof length || length == ~std::uint32_t{0}) return {begin, begin};
+    return {begin + header_bytes, begin + sizeof length + length};
+  }
+  [[nodiscard]] const unsigned char* common() const noexcept {
+    std::int32_t distance = 0;
+    std::memcpy(&distance, begin + sizeof distance, sizeof distance);
+    return begin + sizeof distance - distance;
+  }
+};
+
+/// Finds the entry of the function that a place in the code is in, or of one that ends before it. By the table of a loaded file
+/// (.eh_frame_hdr), if that has the usual form.
+[[nodiscard]] inline frame_description find_frame_description(const void* header, std::uintptr_t place) noexcept {
+  const auto* const table = static_cast<const unsigned char*>(header);
+  // The version; where the entries are, as 32 bits from there; how many there are, as 32 bits; 32 bits from the table's begin.
+  constexpr unsigned char usual_header[4] = {1, 0x1B, 0x03, 0x3B};
+  if (std::memcmp(table, usual_header, sizeof usual_header) != 0) return {};
+  struct sorted_entry {
+    std::int32_t function;
+    std::int32_t description;
+  };
+  std::uint32_t count = 0;
+  std::memcpy(&count, table + 8, sizeof count);
+  const auto entry_at = [&](std::size_t index) {
+    sorted_entry entry;
+    std::memcpy(&entry, table + 12 + index * sizeof entry, sizeof entry);
+    return entry;
+  };
+  const auto address = [&](std::int32_t distance) {
+    return reinterpret_cast<std::uintptr_t>(table) + static_cast<std::uintptr_t>(std::intptr_t{distance});
+  };
+  std::size_t begin = 0;
+  for (std::size_t end = count; end > begin + 1;) {
+    const std::size_t middle = begin + (end - begin) / 2;
+    (address(entry_at(middle).function) <= place ? begin : end) = middle;
+  }
+  if (count == 0 || address(entry_at(begin).function) > place) return {};
+  return {reinterpret_cast<const unsigned char*>(address(entry_at(begin).description)), address(entry_at(begin).function)};
+}
+
+/// How to leave the function that the call returns to, in a file that is loaded. It takes some hundred nanoseconds, and may take
+/// the loader's lock.
+[[nodiscard]] inline frame_rule find_frame_rule(std::uintptr_t returns_to) noexcept {
+  const std::uintptr_t place = returns_to - 1;  // in the call: it may be the function's last instruction
+  const loaded_module module = find_module_of(place);
+  if (module.frame_table == nullptr) return {};
+  const frame_description found = find_frame_description(module.frame_table, place);
+  if (found.begin == nullptr) return {};
+  frame_program program{frame_description::content(found.common())};
+  return program.rule_at(frame_description::content(found.begin), found.function, place);
+}
+
+/// The rules that were found so far, for all threads.
+class frame_rules {
+ public:
+  constexpr frame_rules() noexcept = default;
+
+  /// How to leave the function that the call returns to. Takes no lock, unless it is new. Not under the registry's lock.
+  [[nodiscard, gnu::always_inline]] inline frame_rule of(registry& shared, std::uintptr_t returns_to) noexcept {
+    const frame_rule* const known = known_.find(returns_to);
+    if (known != nullptr) [[likely]]
+      return *known;
+    return learn(shared, returns_to);
+  }
+
+  [[nodiscard]] std::size_t size() const noexcept { return known_.size(); }
+  [[nodiscard]] std::size_t bytes() const noexcept { return known_.bytes(); }
+
+ private:
+  static constexpr std::size_t most_rules = std::size_t{1} << 20;
+
+  [[nodiscard, gnu::cold, gnu::noinline]] frame_rule learn(registry& shared, std::uintptr_t returns_to) noexcept {
+    const frame_rule found = find_frame_rule(returns_to);
+    const control_guard control{shared};
+    if (known_.find(returns_to) == nullptr && known_.size() < most_rules) (void)known_.add(returns_to, found);
+    return found;
+  }
+
+  lasting_table<frame_rule> known_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+#endif  // MEMPROF_SINGLE_HEADER_20
+
+#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_21
+
 // ---- <memprof/trace/stack_name.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -24696,7 +25296,8 @@ class module_name {
 
 /// @file
 /// Stacks in a trace: the label of an allocation is the name of its stack, and these are the texts of such names, as
-/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one, so a new one takes some 40 bytes.
+/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one and its inner frames with another, so a
+/// new one takes some 20 bytes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -24711,13 +25312,29 @@ struct stack_frame {
 /// Frames of one stack, at most.
 inline constexpr std::size_t max_stack_frames = 64;
 
+/// The outermost or the innermost frames of a stack. 0 frames: none.
+struct stack_part {
+  label stack = 0;
+  std::size_t frames = 0;
+
+  bool operator==(const stack_part&) const = default;
+};
+
+/// The number of outer frames that a stack shares is in so many lowest bits, that of inner ones above.
+inline constexpr unsigned shared_frames_bits = 7;
+static_assert(max_stack_frames < std::size_t{1} << shared_frames_bits);
+
 /// Makes the text of a stack's name without heap memory.
 class stack_text {
  public:
-  /// The stack has the outermost `shared` frames of the stack `outer`, if that is not 0.
-  stack_text(label outer, std::size_t shared) noexcept { put(outer), put(outer == 0 ? 0 : shared); }
+  /// The stack begins with these outermost frames, and ends with these innermost ones.
+  explicit stack_text(stack_part outer, stack_part inner = {}) noexcept {
+    put(outer.frames == 0 ? 0 : outer.stack);
+    put(outer.frames | inner.frames << shared_frames_bits);
+    if (inner.frames != 0) put(inner.stack);
+  }
 
-  /// Adds the next frame inwards. At most `max_stack_frames`.
+  /// Adds the next frame inwards of those between. At most `max_stack_frames`.
   void add(stack_frame frame) noexcept {
     const bool is_other_module = frame.module != last_.module;
     const std::uint64_t change = zigzag(static_cast<std::int64_t>((frame.offset & offset_bits) - last_.offset));
@@ -24734,7 +25351,7 @@ class stack_text {
  private:
   void put(std::uint64_t value) noexcept { size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_); }
 
-  unsigned char bytes_[(2 + 2 * max_stack_frames) * max_varint_bytes];
+  unsigned char bytes_[(3 + 2 * max_stack_frames) * max_varint_bytes];
   std::size_t size_ = 0;
   stack_frame last_{};
 };
@@ -24742,27 +25359,39 @@ class stack_text {
 /// Reads such a text.
 class stack_text_reader {
  public:
-  explicit stack_text_reader(std::string_view text) noexcept : in_(text), outer_(in_.number()), shared_(in_.number()) {}
+  explicit stack_text_reader(std::string_view text) noexcept : in_(text) {
+    const std::uint64_t outer = in_.number();
+    const std::uint64_t frames = in_.number();
+    outer_ = {static_cast<label>(outer), static_cast<std::size_t>(frames & ((1U << shared_frames_bits) - 1))};
+    inner_.frames = static_cast<std::size_t>(frames >> shared_frames_bits);
+    const std::uint64_t inner = inner_.frames == 0 ? 0 : in_.number();
+    inner_.stack = static_cast<label>(inner);
+    is_damaged_ = outer > most_label || inner > most_label || inner_.frames > max_stack_frames;
+  }
 
-  [[nodiscard]] std::uint64_t outer() const noexcept { return outer_; }
-  [[nodiscard]] std::uint64_t shared() const noexcept { return shared_; }
+  /// What it has in common with an earlier stack.
+  [[nodiscard]] stack_part outer() const noexcept { return outer_; }
+  [[nodiscard]] stack_part inner() const noexcept { return inner_; }
 
-  /// The next frame inwards; false at the end, or if the text is damaged.
+  /// The next frame inwards of those between; false at the end, or if the text is damaged.
   [[nodiscard]] bool next(stack_frame& frame) noexcept {
     if (in_.is_at_end()) return false;
     const std::uint64_t change = in_.number();
     const std::uint64_t module = (change & 1) != 0 ? in_.number() : last_.module;
-    if (in_.has_failed() || module > 0xFFFF'FFFFU) return false;
+    if (in_.has_failed() || module > most_label) return false;
     last_ = {static_cast<label>(module), last_.offset + static_cast<std::uint64_t>(unzigzag(change >> 1))};
     frame = last_;
     return true;
   }
-  [[nodiscard]] bool has_failed() const noexcept { return in_.has_failed(); }
+  [[nodiscard]] bool has_failed() const noexcept { return is_damaged_ || in_.has_failed(); }
 
  private:
+  static constexpr std::uint64_t most_label = 0xFFFF'FFFFU;
+
   payload_reader in_;
-  std::uint64_t outer_;
-  std::uint64_t shared_;
+  stack_part outer_;
+  stack_part inner_;
+  bool is_damaged_ = false;
   stack_frame last_{};
 };
 
@@ -24789,10 +25418,360 @@ struct module_text {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_18
+#endif  // MEMPROF_SINGLE_HEADER_21
 
-#if !defined(MEMPROF_SINGLE_HEADER_19) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_19
+#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_22
+
+// ---- <memprof/backend/walked_stack.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+inline constexpr std::uint64_t hash_of_no_frames = 0x9E3779B97F4A7C15U;
+
+/// The innermost frames of a walk that may be the hook's own, at most.
+inline constexpr std::size_t most_hook_frames = 8;
+
+/// The hash of some frames and one more at their end. Never 0.
+[[nodiscard, gnu::always_inline]] inline std::uint64_t hash_of_frames(std::uint64_t hash, std::uintptr_t next) noexcept {
+  hash = (hash ^ next) * 0xD6E8FEB86659FD93U;
+  hash ^= hash >> 32;
+  return hash == 0 ? 1 : hash;
+}
+
+/// The addresses of a stack, and the hash of each outer part of it.
+struct walked_stack {
+  void* const* frames;  ///< innermost first
+  std::size_t count;
+  std::uint64_t hashes[max_stack_frames + 1];  ///< of so many frames, from the outermost on
+
+  walked_stack(void* const* walked, std::size_t found) noexcept : frames(walked), count(found) {
+    hashes[0] = hash_of_no_frames;
+    for (std::size_t index = 0; index < count; ++index) hashes[index + 1] = hash_of_frames(hashes[index], address(index));
+  }
+
+  /// From the outermost on.
+  [[nodiscard]] std::uintptr_t address(std::size_t index) const noexcept {
+    return reinterpret_cast<std::uintptr_t>(frames[count - 1 - index]);
+  }
+  [[nodiscard]] std::uint64_t hash() const noexcept { return hashes[count]; }
+
+  /// The hash of each inner part, from the innermost frame on, up to so many frames.
+  void hash_inner_frames(std::size_t most, std::uint64_t* inner_hashes) const noexcept {
+    inner_hashes[0] = hash_of_no_frames;
+    for (std::size_t index = 0; index < most; ++index)
+      inner_hashes[index + 1] = hash_of_frames(inner_hashes[index], reinterpret_cast<std::uintptr_t>(frames[index]));
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/stack_reuse.hpp>
+#if MEMPROF_ENABLED
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+
+/// @file
+/// Walks a thread's stack on x86-64 by rules that are looked up once for each call, and only as far as it has changed since the
+/// thread's last walk.
+///
+/// Whether the rest is as it was is proved, not guessed. What a walk finds from one call outwards depends on the call's return
+/// address, the stack pointer and rbp there, the rules (which do not change), and the words of the stack that the rules have it
+/// load: return addresses and saved values of rbp. So if the new walk comes to a call with the same three values as in the last
+/// one, and each of these words is what it was, it would go on as the last one did. The words are compared from there outwards, and
+/// the first that differs ends it: no word is read that the walk itself would not have loaded, as its address follows from those
+/// before.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Where a call returns to, and the registers there, as far as rules need them.
+struct call_state {
+  std::uintptr_t returns_to;
+  std::uintptr_t stack_pointer;
+  std::uintptr_t rbp;
+
+  bool operator==(const call_state&) const = default;
+};
+
+#if defined(__x86_64__) && defined(__linux__) && defined(__LP64__)
+inline constexpr bool walks_by_rules = true;
+
+/// Of the call of the function that this is part of. That must not align its stack.
+[[nodiscard, gnu::always_inline]] inline call_state state_of_caller() noexcept {
+  const auto* const frame = static_cast<const std::uintptr_t*>(__builtin_frame_address(0));  // where the caller's rbp is saved
+  return {frame[1], reinterpret_cast<std::uintptr_t>(frame + 2), frame[0]};
+}
+#else
+inline constexpr bool walks_by_rules = false;
+
+[[nodiscard]] inline call_state state_of_caller() noexcept { return {}; }
+#endif
+
+/// One thread's last walk. Some 50 KiB, of which the system provides what deep stacks touch.
+class last_walk {
+ public:
+  /// Walks on from the call, innermost first. False if the rules do not suffice; then what is known of the last walk stays.
+  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool walk(registry& shared, frame_rules& rules, const call_state& from) noexcept {
+    frame* const past = frames_ + most_frames;  // the new frames grow downwards from there, so that the outermost comes first
+    frame* next = past - 1;
+    *next = {from, 0, 0};
+    std::size_t old = count_;  // of the last walk's frames, those that may be met
+    outer_end end;
+    for (frame* const lowest = past - most_new_frames;;) {
+      while (old != 0 && frames_[old - 1].state.stack_pointer < next->state.stack_pointer) --old;
+      if (old != 0 && frames_[old - 1].state == next->state) {
+        const std::size_t changed = first_changed(old - 1);
+        if (changed == 0 && (is_end_confirmed() || old - 1 + new_frames(next) >= max_stack_frames + most_hook_frames)) {
+          join(old - 1, next, end_);
+          return true;
+        }
+        // Those that have not changed are taken over one by one; the walk goes on from the outermost of them.
+        for (std::size_t index = old - 1; index > changed && next != lowest; --index) *--next = frames_[index - 1];
+        old = changed;
+      }
+      if (next == lowest) break;
+      const frame_rule rule = rules.of(shared, next->state.returns_to);
+      if (rule.cfa == frame_rule::frame_address::outermost) {
+        end.is_reached = true;
+        break;
+      }
+      if (!leave(*next, rule, next[-1])) return false;
+      if (next[-1].state.returns_to < least_code_address) {  // as where a coroutine begins
+        end = {true, next[-1].state.stack_pointer - sizeof(word), next[-1].state.returns_to};
+        break;
+      }
+      --next;
+    }
+    join(0, next, end);
+    return true;
+  }
+
+  /// How many frames it found inside the call that returns there: those of a hook. 0 if that call is not among the innermost.
+  [[nodiscard]] std::size_t frames_inside(std::uintptr_t returns_to) const noexcept {
+    for (std::size_t own = 0; own < count_ && own <= most_hook_frames; ++own) {
+      if (frames_[count_ - 1 - own].state.returns_to == returns_to) return own;
+    }
+    return 0;
+  }
+
+  /// Where the calls that it found return to, innermost first, without so many innermost ones, and their number: at most
+  /// `max_stack_frames`.
+  std::size_t copy(void** addresses, std::size_t without = 0) const noexcept {
+    const std::size_t found = size(without);
+    for (std::size_t index = 0; index < found; ++index)
+      addresses[index] = reinterpret_cast<void*>(frames_[count_ - 1 - without - index].state.returns_to);  // NOLINT(performance-no-int-to-ptr)
+    return found;
+  }
+
+  /// Forgets what it found, for another thread.
+  void reset() noexcept { count_ = 0; }
+
+  /// `hash_of_frames` for those that `copy` gives, from the outermost on.
+  [[nodiscard]] std::uint64_t hash(std::size_t without = 0) const noexcept {
+    const std::size_t count = count_ - without;
+    if (end_.is_reached && count <= max_stack_frames) [[likely]]
+      return frames_[count - 1].hash;
+    std::uint64_t hash = hash_of_no_frames;
+    for (std::size_t index = count - size(without); index < count; ++index)
+      hash = hash_of_frames(hash, frames_[index].state.returns_to);
+    return hash;
+  }
+
+ private:
+  struct frame {
+    call_state state;
+    std::uintptr_t rbp_at;  ///< where its rbp was loaded from; 0: nowhere; `unverifiable`: more was loaded
+    std::uint64_t hash;     ///< of it and all frames around it, if there are few
+  };
+  /// What the outermost frame showed.
+  struct outer_end {
+    bool is_reached = false;    ///< there is nothing around it
+    std::uintptr_t loaded_at = 0;  ///< as this word says; 0: as its rule says
+    std::uintptr_t loaded = 0;
+  };
+  using word [[gnu::may_alias]] = std::uintptr_t;
+
+  static constexpr std::size_t most_new_frames = 512;
+  static constexpr std::size_t most_kept_frames = 512;
+  static constexpr std::size_t most_frames = most_kept_frames + most_new_frames;
+  static constexpr std::uintptr_t unverifiable = 1;
+  static constexpr std::uintptr_t least_code_address = 0x4000;  // as in libunwind
+
+  [[nodiscard]] std::size_t size(std::size_t without) const noexcept {
+    const std::size_t count = count_ - without;
+    return count < max_stack_frames ? count : max_stack_frames;
+  }
+  [[nodiscard]] std::size_t new_frames(const frame* next) const noexcept {
+    return static_cast<std::size_t>(frames_ + most_frames - next);
+  }
+
+  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static std::uintptr_t load(std::uintptr_t address) noexcept {
+    return *reinterpret_cast<const word*>(address);
+  }
+
+  /// The state around a frame. False if the rule, or what it finds, is not to be trusted: each word that is loaded is within the
+  /// frame, and a stack grows down.
+  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static bool leave(const frame& inner, frame_rule rule,
+                                                                                 frame& outer) noexcept {
+    const call_state& state = inner.state;
+    const auto plus = [](std::uintptr_t base, std::int32_t offset) {
+      return base + static_cast<std::uintptr_t>(std::intptr_t{offset});
+    };
+    std::uintptr_t end = plus(rule.cfa == frame_rule::frame_address::from_rsp ? state.stack_pointer : state.rbp, rule.cfa_offset);
+    const bool is_loaded = rule.cfa == frame_rule::frame_address::loaded;
+    if (rule.cfa == frame_rule::frame_address::unknown) return false;
+    if (is_loaded) {
+      if (end < state.stack_pointer || end - state.stack_pointer > largest_frame || end % sizeof(word) != 0) return false;
+      end = load(end);
+    }
+    if (end <= state.stack_pointer || end - state.stack_pointer > largest_frame || end % sizeof(word) != 0) return false;
+    outer.state = {load(end - sizeof(word)), end, state.rbp};
+    outer.rbp_at = 0;
+    if (rule.rbp != frame_rule::saved_rbp::kept) {
+      const std::uintptr_t at = plus(rule.rbp == frame_rule::saved_rbp::from_cfa ? end : state.rbp, rule.rbp_offset);
+      if (at < state.stack_pointer || at >= end || at % sizeof(word) != 0) return false;
+      outer.state.rbp = load(at);
+      outer.rbp_at = at;
+    }
+    if (is_loaded) outer.rbp_at = unverifiable;
+    return true;
+  }
+  static constexpr std::uintptr_t largest_frame = std::uintptr_t{1} << 28;
+
+  /// Compares what was loaded to find the frames around the one with that index, from there outwards. The number of outermost
+  /// frames that it does not confirm.
+  [[nodiscard, gnu::no_sanitize("address", "thread")]] std::size_t first_changed(std::size_t index) const noexcept {
+    for (; index != 0; --index) {
+      const frame& around = frames_[index - 1];
+      if (load(around.state.stack_pointer - sizeof(word)) != around.state.returns_to || around.rbp_at == unverifiable) break;
+      if (around.rbp_at != 0 && load(around.rbp_at) != around.state.rbp) break;
+    }
+    return index;
+  }
+
+  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool is_end_confirmed() const noexcept {
+    return end_.is_reached && (end_.loaded_at == 0 || load(end_.loaded_at) == end_.loaded);
+  }
+
+  /// Keeps the outermost frames of the last walk, and puts the new ones inside them.
+  void join(std::size_t kept, const frame* next, outer_end end) noexcept {
+    std::size_t added = new_frames(next);
+    count_ = 0;  // should a signal handler leave by `siglongjmp` in the middle
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    if (kept + added > most_kept_frames) {  // the outermost half goes
+      const std::size_t dropped = kept + added - most_kept_frames / 2;
+      const std::size_t dropped_here = dropped < kept ? dropped : kept;
+      std::memmove(frames_, frames_ + dropped_here, (kept - dropped_here) * sizeof(frame));
+      kept -= dropped_here;
+      next += dropped - dropped_here;
+      added -= dropped - dropped_here;
+      end = {};
+    }
+    std::memmove(frames_ + kept, next, added * sizeof(frame));
+    if (end.is_reached) {
+      const std::size_t few = kept + added < max_stack_frames ? kept + added : max_stack_frames;
+      std::uint64_t hash = kept == 0 ? hash_of_no_frames : frames_[kept - 1].hash;
+      for (std::size_t index = kept; index < few; ++index) {
+        hash = hash_of_frames(hash, frames_[index].state.returns_to);
+        frames_[index].hash = hash;
+      }
+    }
+    end_ = end;
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+    count_ = kept + added;
+  }
+
+  std::size_t count_ = 0;
+  outer_end end_;
+  frame frames_[most_frames];
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
+
+// ---- <memprof/backend/stack_parts.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The beginnings, or the ends, of the stacks so far, by their hash. Where one is, all shorter ones are.
+class stack_parts {
+ public:
+  /// The longest part of at most so many frames that an earlier stack has, too. `hash_of` gives the hash of so many frames.
+  template <class HashOf>
+  [[nodiscard]] stack_part longest(std::size_t most, HashOf hash_of) noexcept {
+    std::size_t begin = 0;
+    for (std::size_t end = most + 1; end - begin > 1;) {
+      const std::size_t middle = begin + (end - begin) / 2;
+      (place_of(hash_of(middle))->hash != 0 ? begin : end) = middle;
+    }
+    return begin == 0 ? stack_part{} : stack_part{place_of(hash_of(begin))->stack, begin};
+  }
+
+  /// Adds one that is not there. There must be room.
+  void add(std::uint64_t hash, label stack) noexcept {
+    *place_of(hash) = {hash, stack};
+    ++used_;
+  }
+
+  /// Makes room for so many more. False if the system has no memory.
+  [[nodiscard]] bool reserve(std::size_t more) noexcept {
+    while (2 * (used_ + more) > entries_.size()) {
+      if (!grow()) return false;
+    }
+    return true;
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return entries_.bytes(); }
+
+ private:
+  struct entry {
+    std::uint64_t hash;  ///< 0: free
+    label stack;
+  };
+
+  /// Where it is, or would be.
+  [[nodiscard]] entry* place_of(std::uint64_t hash) noexcept {
+    std::size_t place = static_cast<std::size_t>(hash >> 20);
+    const auto at = [&] { return &entries_[place & (entries_.size() - 1)]; };
+    while (at()->hash != 0 && at()->hash != hash) ++place;
+    return at();
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    page_array<entry> before;
+    std::swap(before, entries_);
+    if (!entries_.resize(before.empty() ? 1024 : 2 * before.size())) {
+      std::swap(before, entries_);
+      return false;
+    }
+    for (const entry& each : before) {
+      if (each.hash != 0) *place_of(each.hash) = each;
+    }
+    return true;
+  }
+
+  page_array<entry> entries_;
+  std::size_t used_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
 
 // ---- <memprof/backend/stack_store.hpp>
 #if MEMPROF_ENABLED
@@ -24802,29 +25781,6 @@ struct module_text {
 #include <cstdint>
 
 namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The addresses of a stack, and the hash of each outer part of it.
-struct walked_stack {
-  void* const* frames;  ///< innermost first
-  std::size_t count;
-  std::uint64_t hashes[max_stack_frames + 1];  ///< of so many frames, from the outermost on
-
-  walked_stack(void* const* walked, std::size_t found) noexcept : frames(walked), count(found) {
-    std::uint64_t hash = 0x9E3779B97F4A7C15U;
-    hashes[0] = hash;
-    for (std::size_t index = 0; index < count; ++index) {
-      hash = (hash ^ address(index)) * 0xD6E8FEB86659FD93U;
-      hash ^= hash >> 32;
-      hashes[index + 1] = hash == 0 ? 1 : hash;
-    }
-  }
-
-  /// From the outermost on.
-  [[nodiscard]] std::uintptr_t address(std::size_t index) const noexcept {
-    return reinterpret_cast<std::uintptr_t>(frames[count - 1 - index]);
-  }
-  [[nodiscard]] std::uint64_t hash() const noexcept { return hashes[count]; }
-};
 
 /// Gives each stack one name. Stacks are compared by a 64-bit hash: with `most_stacks` of them, the probability that any two
 /// collide is 5e-10.
@@ -24837,17 +25793,8 @@ class stack_store {
 
   /// The name of a known stack, else 0. Takes no lock.
   [[nodiscard]] label find(std::uint64_t hash) const noexcept {
-    // Acquire pairs with the release in `grow`.
-    const known_table* const table = known_.load(std::memory_order_acquire);
-    if (table == nullptr) return 0;
-    for (std::size_t slot = slot_of(hash);; ++slot) {
-      const known& entry = table->entries()[slot & table->mask];
-      // Acquire pairs with the release in `remember`.
-      const std::uint64_t seen = entry.hash.load(std::memory_order_acquire);
-      if (seen == hash) [[likely]]
-        return entry.stack;
-      if (seen == 0) return 0;
-    }
+    const label* const found = known_.find(hash);
+    return found == nullptr ? 0 : *found;
   }
 
   /// The same for one that may be new; 0 if there is no room. `modules` has the module of each frame, innermost first. Under the
@@ -24855,48 +25802,39 @@ class stack_store {
   [[nodiscard]] label add(registry& shared, abi_1::stack_recorder& sizes, const walked_stack& stack,
                           const loaded_module* modules) noexcept {
     if (const label found = find(stack.hash()); found != 0) return found;  // another thread was faster
-    if (count_ == most_stacks || sizes.text_bytes > most_text_bytes || !reserve(stack.count)) return 0;
-    const std::size_t shared_frames = shared_part(stack);
-    stack_text text{shared_frames == 0 ? 0 : outer_part(stack.hashes[shared_frames])->stack, shared_frames};
-    for (std::size_t index = shared_frames; index < stack.count; ++index) {
+    if (known_.size() == most_stacks || sizes.text_bytes > most_text_bytes || !reserve(stack.count)) return 0;
+    const stack_part outer = outer_parts_.longest(stack.count, [&](std::size_t frames) { return stack.hashes[frames]; });
+    const std::size_t left = stack.count - outer.frames;
+    std::uint64_t inner_hashes[max_stack_frames + 1];
+    stack.hash_inner_frames(left, inner_hashes);
+    const stack_part inner = inner_parts_.longest(left, [&](std::size_t frames) { return inner_hashes[frames]; });
+    const stack_part ending = inner.frames < least_inner_frames ? stack_part{} : inner;
+    stack_text text{outer, ending};
+    for (std::size_t index = outer.frames; index < stack.count - ending.frames; ++index) {
       const loaded_module& module = modules[stack.count - 1 - index];
       const label file = module.begin == 0 ? 0 : name_of(shared, sizes, module);
       text.add({file, stack.address(index) - (file == 0 ? 0 : module.bias)});
     }
     const label name = intern_own(shared, sizes, text.view());
     if (name == 0) return 0;
-    for (std::size_t index = shared_frames + 1; index <= stack.count; ++index)
-      *outer_part(stack.hashes[index]) = {stack.hashes[index], name};
-    parts_used_ += stack.count - shared_frames;
-    remember(*known_.load(std::memory_order_relaxed), stack.hash(), name);
-    ++count_;
-    sizes.bytes = known_bytes_ + parts_.bytes() + modules_.bytes();
+    for (std::size_t frames = outer.frames + 1; frames <= stack.count; ++frames) outer_parts_.add(stack.hashes[frames], name);
+    for (std::size_t frames = inner.frames + 1; frames <= left; ++frames) inner_parts_.add(inner_hashes[frames], name);
+    (void)known_.add(stack.hash(), name);
     return name;
   }
 
- private:
-  struct known {
-    std::atomic<std::uint64_t> hash;
-    label stack;
-  };
-  struct known_table {
-    std::size_t mask;
+  [[nodiscard]] std::size_t bytes() const noexcept {
+    return known_.bytes() + outer_parts_.bytes() + inner_parts_.bytes() + modules_.bytes();
+  }
 
-    [[nodiscard]] known* entries() noexcept { return reinterpret_cast<known*>(this + 1); }
-    [[nodiscard]] const known* entries() const noexcept { return reinterpret_cast<const known*>(this + 1); }
-    [[nodiscard]] static std::size_t bytes_for(std::size_t slots) noexcept { return sizeof(known_table) + slots * sizeof(known); }
-  };
-  /// The outer frames of a stack, and the name of one that has them.
-  struct part {
-    std::uint64_t hash;
-    label stack;
-  };
+ private:
+  /// A frame takes as many bytes as a reference to another stack.
+  static constexpr std::size_t least_inner_frames = 2;
+
   struct named_module {
     loaded_module module;
     label name;
   };
-
-  [[nodiscard]] static std::size_t slot_of(std::uint64_t hash) noexcept { return std::size_t{hash >> 20}; }
 
   [[nodiscard]] label intern_own(registry& shared, abi_1::stack_recorder& sizes, std::string_view text) noexcept {
     const std::size_t before = shared.labels == nullptr ? 0 : shared.labels->size();
@@ -24916,69 +25854,14 @@ class stack_store {
     return name;
   }
 
-  /// How many outer frames the stack has in common with those so far.
-  [[nodiscard]] std::size_t shared_part(const walked_stack& stack) noexcept {
-    std::size_t begin = 0;
-    std::size_t end = stack.count + 1;
-    while (end - begin > 1) {
-      const std::size_t middle = begin + (end - begin) / 2;
-      (outer_part(stack.hashes[middle])->hash != 0 ? begin : end) = middle;
-    }
-    return begin;
-  }
-  /// The place of a part: with hash 0 if it is not there.
-  [[nodiscard]] part* outer_part(std::uint64_t hash) noexcept {
-    std::size_t slot = slot_of(hash);
-    while (parts_[slot & (parts_.size() - 1)].hash != 0 && parts_[slot & (parts_.size() - 1)].hash != hash) ++slot;
-    return &parts_[slot & (parts_.size() - 1)];
-  }
-
-  static void remember(known_table& table, std::uint64_t hash, label stack) noexcept {
-    std::size_t slot = slot_of(hash);
-    while (table.entries()[slot & table.mask].hash.load(std::memory_order_relaxed) != 0) ++slot;
-    known& free = table.entries()[slot & table.mask];
-    free.stack = stack;
-    free.hash.store(hash, std::memory_order_release);
-  }
-
   /// Makes room for a stack with that many frames. False if the system has no memory.
   [[nodiscard]] bool reserve(std::size_t frames) noexcept {
-    if (2 * (parts_used_ + frames) > parts_.size() && !grow_parts()) return false;
-    known_table* const table = known_.load(std::memory_order_relaxed);
-    return (table != nullptr && 2 * (count_ + 1) <= table->mask + 1) || grow(table);
-  }
-  [[nodiscard]] bool grow_parts() noexcept {
-    page_array<part> before;
-    std::swap(before, parts_);
-    if (!parts_.resize(before.empty() ? 1024 : 2 * before.size())) {
-      std::swap(before, parts_);
-      return false;
-    }
-    for (const part& each : before) {
-      if (each.hash != 0) *outer_part(each.hash) = each;
-    }
-    return true;
-  }
-  /// Threads may still be searching the smaller table, so that stays where it is; all of them together are as large as the last.
-  [[nodiscard]] bool grow(const known_table* before) noexcept {
-    const std::size_t slots = before == nullptr ? 1024 : 2 * (before->mask + 1);
-    void* const pages = map_pages(known_table::bytes_for(slots));
-    if (pages == nullptr) return false;
-    auto* const table = new (pages) known_table{slots - 1};
-    for (std::size_t slot = 0; before != nullptr && slot <= before->mask; ++slot) {
-      const known& entry = before->entries()[slot];
-      if (const std::uint64_t hash = entry.hash.load(std::memory_order_relaxed); hash != 0) remember(*table, hash, entry.stack);
-    }
-    known_bytes_ += known_table::bytes_for(slots);
-    known_.store(table, std::memory_order_release);
-    return true;
+    return outer_parts_.reserve(frames) && inner_parts_.reserve(frames) && known_.reserve_one();
   }
 
-  std::atomic<known_table*> known_{nullptr};
-  std::size_t known_bytes_ = 0;
-  std::size_t count_ = 0;
-  page_array<part> parts_;
-  std::size_t parts_used_ = 0;
+  lasting_table<label> known_;
+  stack_parts outer_parts_;
+  stack_parts inner_parts_;
   page_array<named_module> modules_;
   std::size_t last_module_ = 0;
 };
@@ -24987,10 +25870,10 @@ class stack_store {
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_19
+#endif  // MEMPROF_SINGLE_HEADER_22
 
-#if !defined(MEMPROF_SINGLE_HEADER_20) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_20
+#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE) || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_23
 
 // ---- <memprof/backend/stack_walk.hpp>
 #if MEMPROF_ENABLED
@@ -25087,10 +25970,63 @@ class stack_walker {
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_20
+#endif  // MEMPROF_SINGLE_HEADER_23
 
-#if !defined(MEMPROF_SINGLE_HEADER_21) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_21
+#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_24
+
+// ---- <memprof/backend/thread_walks.hpp>
+#if MEMPROF_ENABLED
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The last walks of all threads. That of a thread that is gone goes to another one.
+class thread_walks {
+ public:
+  constexpr thread_walks() noexcept = default;
+
+  /// One that belongs to the calling thread until it ends; null if the system has no memory. Not under
+  /// the registry's lock.
+  [[nodiscard, gnu::cold, gnu::noinline]] last_walk* take(registry& shared) noexcept {
+    const control_guard control{shared};
+    // In the child of a `fork`, nobody could tell which of them have no thread any more.
+    if (const std::int64_t process = process_id(); process != process_) process_ = process, first_ = nullptr;
+    for (owned_walk* each = first_; each != nullptr; each = each->next) {
+      if (!each->owner.take()) continue;
+      each->walk.reset();
+      return &each->walk;
+    }
+    void* const pages = map_pages(sizeof(owned_walk));
+    if (pages == nullptr) return nullptr;
+    auto* const made = new (pages) owned_walk;  // which leaves the frames' pages untouched
+    made->next = first_;
+    first_ = made;
+    bytes_ += sizeof(owned_walk);
+    (void)first_->owner.take();
+    return &first_->walk;
+  }
+
+  [[nodiscard]] std::size_t bytes() const noexcept { return bytes_; }
+
+ private:
+  struct owned_walk {
+    thread_claim owner;
+    owned_walk* next = nullptr;
+    last_walk walk;
+  };
+
+  owned_walk* first_ = nullptr;
+  std::int64_t process_ = 0;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_ENABLED
 
 // ---- <memprof/backend/heap_stacks.hpp>
 /// @file
@@ -25105,68 +26041,21 @@ class stack_walker {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Chooses bytes at random, each with the same probability, independently of all others: a block is in the sample if one of its
-/// bytes is, so with the probability 1 - exp(-bytes / `stack_sample_bytes`). Belongs to one thread.
-class byte_sample {
- public:
-  [[nodiscard]] bool takes(std::size_t bytes) noexcept {
-    if (state_ == 0) [[unlikely]]
-      seed(static_cast<std::uint64_t>(monotonic_ns()) ^ reinterpret_cast<std::uintptr_t>(this));
-    if (bytes < left_) [[likely]] {
-      left_ -= bytes;
-      return false;
-    }
-    left_ = distance();
-    return true;
-  }
-
-  void seed(std::uint64_t value) noexcept {
-    state_ = value * 0x9E3779B97F4A7C15U | 1;
-    for (int round = 0; round < 8; ++round) (void)random();
-    left_ = distance();
-  }
-
- private:
-  /// xorshift64*
-  [[nodiscard]] std::uint64_t random() noexcept {
-    state_ ^= state_ >> 12;
-    state_ ^= state_ << 25;
-    state_ ^= state_ >> 27;
-    return state_ * 0x2545F4914F6CDD1DU;
-  }
-
-  /// The number of the next chosen byte, from 1: exponentially distributed with the mean `stack_sample_bytes`. By von Neumann's
-  /// method ("Various techniques used in connection with random digits", 1951), which compares random numbers alone: a logarithm
-  /// would have C programs under `memprof run` load the library of mathematics.
-  [[nodiscard]] std::uint64_t distance() noexcept {
-    for (std::uint64_t whole = 0;; ++whole) {
-      const std::uint64_t first = random();
-      std::uint64_t last = first;
-      bool is_even = true;
-      for (std::uint64_t next = random(); next < last; next = random()) {
-        last = next;
-        is_even = !is_even;
-      }
-      static_assert(stack_sample_bytes == std::size_t{1} << 16);
-      if (is_even) return (whole << 16) + (first >> 48) + 1;
-    }
-  }
-
-  std::uint64_t state_ = 0;
-  std::uint64_t left_ = 0;
-};
-
 /// The part of each thread.
 struct stack_thread {
   byte_sample sample;
+  last_walk* last = nullptr;      ///< null: none
+  unsigned walks_taken = 0;       ///< until now
   std::uintptr_t walking_at = 0;  ///< the frame that walks this thread's stack; 0: none
-  bool has_walked = false;
+  bool has_walked = false;        ///< by the library
 };
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local stack_thread this_stack_thread{};
 
 /// The process's recorder. Never destroyed.
 struct heap_stack_recorder : abi_1::stack_recorder {
   stack_walker walker;
+  frame_rules rules;
+  thread_walks walks;
   stack_store* store = nullptr;
 
   constexpr heap_stack_recorder() noexcept : abi_1::stack_recorder{prepare_recorder} {}
@@ -25195,50 +26084,91 @@ inline const bool has_stack_recorder = [] {
   self.has_walked = true;
 }
 
+/// Gives the thread a last walk to reuse, in place of one that was left in the middle, if any. Not more than a few.
+[[gnu::cold, gnu::noinline]] inline void take_walk(registry& shared, stack_thread& self) noexcept {
+  constexpr unsigned most_walks = 16;
+  self.last = self.walks_taken < most_walks ? process_stacks.walks.take(shared) : nullptr;
+  if (self.last != nullptr) ++self.walks_taken;
+}
+
 /// The name of a stack that was not seen before; 0 if there is none.
 [[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_stack(registry& shared, const walked_stack& stack) noexcept {
   loaded_module modules[max_stack_frames];
+  loaded_module module;
   for (std::size_t index = 0; index < stack.count; ++index) {
     // A call's return address may lie behind the end of its function, but not of its module.
-    modules[index] = find_module_of(reinterpret_cast<std::uintptr_t>(stack.frames[index]) - 1);
+    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(stack.frames[index]) - 1;
+    if (place < module.begin || place >= module.end) module = find_module_of(place);
+    modules[index] = module;
   }
   const control_guard control{shared};
-  return process_stacks.store->add(shared, process_stacks, stack, modules);
+  const label name = process_stacks.store->add(shared, process_stacks, stack, modules);
+  process_stacks.bytes = process_stacks.store->bytes() + process_stacks.rules.bytes() + process_stacks.walks.bytes();
+  return name;
 }
 
-/// How many of a walk's innermost frames are the hook's, which returns to that address; 1, the walking function, if it is not
-/// among the first.
-[[nodiscard]] inline int hook_frames(void* const* frames, int found, const void* returns_to) noexcept {
-  constexpr int most = 8;
-  for (int index = 1; index < found && index <= most; ++index) {
-    if (frames[index] == returns_to) return index;
+/// Ends a walk. A signal handler that runs before that finds the thread walking.
+inline void end_walk(stack_thread& self) noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.walking_at = 0;
+}
+
+/// The name of the stack that the thread's last walk found, without so many innermost frames, and the walk's end.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_walk(registry& shared, stack_thread& self, std::size_t without) noexcept {
+  void* frames[max_stack_frames];
+  const std::size_t count = self.last->copy(frames, without);
+  end_walk(self);
+  return name_new_stack(shared, walked_stack{frames, count});
+}
+
+/// The name of the stack of what called the hook that this function is a part of, which returns to `returns_to`; 0 if it cannot be
+/// had. By the library.
+[[nodiscard, gnu::noinline]] inline label name_by_library(registry& shared, stack_thread& self, const void* returns_to) noexcept {
+  constexpr int most = static_cast<int>(max_stack_frames + most_hook_frames);
+  void* frames[most];
+  if (!self.has_walked) [[unlikely]]
+    walk_first(self);
+  self.walking_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const int found = process_stacks.walker.walk(frames, most);
+  end_walk(self);
+  if (found < 2) return 0;
+  std::size_t own = 1;  // this function, should the hook's caller not be among the first
+  for (std::size_t index = 1; index < static_cast<std::size_t>(found) && index <= most_hook_frames; ++index) {
+    if (frames[index] != returns_to) continue;
+    own = index;
+    break;
   }
-  return 1;
+  const std::size_t count = static_cast<std::size_t>(found) - own;
+  const walked_stack stack{frames + own, count < max_stack_frames ? count : max_stack_frames};
+  const label name = process_stacks.store->find(stack.hash());
+  return name != 0 ? name : name_new_stack(shared, stack);
 }
 
 /// The name of the stack of what called the hook, which returns to `returns_to`; 0 if it cannot be had.
 ///
 /// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
-/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`.
+/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`, or has a stack of its own. Should
+/// that walk go on, it keeps what it works on.
 [[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared, const void* returns_to) noexcept {
   const errno_guard kept;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_thread& self = this_stack_thread;
   label name = 0;
   if (process_stacks.store != nullptr && here >= self.walking_at) [[likely]] {
-    if (!self.has_walked) [[unlikely]]
-      walk_first(self);
-    void* frames[max_stack_frames + 1];
+    if (walks_by_rules && (self.last == nullptr || self.walking_at != 0)) [[unlikely]]
+      take_walk(shared, self);
     self.walking_at = here;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const int found = process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames) + 1);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    self.walking_at = 0;
-    if (found > 1) {
-      const int own = hook_frames(frames, found, returns_to);
-      const walked_stack stack{frames + own, static_cast<std::size_t>(found - own)};
-      name = process_stacks.store->find(stack.hash());
-      if (name == 0) name = name_new_stack(shared, stack);
+    if (self.last != nullptr && self.last->walk(shared, process_stacks.rules, state_of_caller())) [[likely]] {
+      const std::size_t own = self.last->frames_inside(reinterpret_cast<std::uintptr_t>(returns_to));
+      name = process_stacks.store->find(self.last->hash(own));
+      if (name == 0) [[unlikely]]
+        name = name_new_walk(shared, self, own);
+      else
+        end_walk(self);
+    } else {
+      name = name_by_library(shared, self, returns_to);
     }
   }
   if (name == 0) process_stacks.missing.fetch_add(1, std::memory_order_relaxed);
@@ -25366,10 +26296,10 @@ inline void note_own_block(registry& shared, event_kind kind, const void* addres
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_21
+#endif  // MEMPROF_SINGLE_HEADER_24
 
-#if !defined(MEMPROF_SINGLE_HEADER_22) && (defined(MEMPROF_WITH_MALLOC))
-#define MEMPROF_SINGLE_HEADER_22
+#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_MALLOC))
+#define MEMPROF_SINGLE_HEADER_25
 
 // ---- <memprof/backend/malloc_family.hpp>
 /// @file
@@ -25609,10 +26539,10 @@ MEMPROF_DETAIL_FUNCTION void free_aligned_sized(void* address, std::size_t, std:
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_22
+#endif  // MEMPROF_SINGLE_HEADER_25
 
-#if !defined(MEMPROF_SINGLE_HEADER_23) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
-#define MEMPROF_SINGLE_HEADER_23
+#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_MALLOC) || defined(MEMPROF_WITH_NEW_DELETE))
+#define MEMPROF_SINGLE_HEADER_26
 
 // ---- <memprof/backend/new_delete.hpp>
 /// @file
@@ -25818,10 +26748,10 @@ MEMPROF_DETAIL_REPLACEMENT void operator delete[](void* address, std::align_val_
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_23
+#endif  // MEMPROF_SINGLE_HEADER_26
 
-#if !defined(MEMPROF_SINGLE_HEADER_24) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_24
+#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_27
 
 // ---- <memprof/backend/cuda/driver_interface.hpp>
 #include <cstddef>
@@ -27111,10 +28041,10 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
-#endif  // MEMPROF_SINGLE_HEADER_24
+#endif  // MEMPROF_SINGLE_HEADER_27
 
-#if !defined(MEMPROF_SINGLE_HEADER_25) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_25
+#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_28
 
 // ---- <memprof/backend/cuda.hpp>
 /// @file
@@ -28209,10 +29139,10 @@ static_assert(backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_25
+#endif  // MEMPROF_SINGLE_HEADER_28
 
-#if !defined(MEMPROF_SINGLE_HEADER_26) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_26
+#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_29
 
 // ---- <memprof/backend/cuda/runtime_interface.hpp>
 #include <cstddef>
@@ -30087,10 +31017,10 @@ static_assert(backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_26
+#endif  // MEMPROF_SINGLE_HEADER_29
 
-#if !defined(MEMPROF_SINGLE_HEADER_27) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_27
+#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_30
 
 // ---- <memprof/backend/nvtx.hpp>
 /// @file
@@ -31269,10 +32199,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_27
+#endif  // MEMPROF_SINGLE_HEADER_30
 
-#if !defined(MEMPROF_SINGLE_HEADER_28) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_28
+#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_31
 
 // ---- <memprof/profile/fact/pytorch_operation.hpp>
 #include <cstdint>
@@ -31308,10 +32238,10 @@ struct pytorch_operation {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_28
+#endif  // MEMPROF_SINGLE_HEADER_31
 
-#if !defined(MEMPROF_SINGLE_HEADER_29) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_29
+#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_32
 
 // ---- <memprof/backend/torch/capture/operator_table.hpp>
 #include <algorithm>
@@ -33002,10 +33932,10 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_29
+#endif  // MEMPROF_SINGLE_HEADER_32
 
-#if !defined(MEMPROF_SINGLE_HEADER_30) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_30
+#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_33
 
 // ---- <memprof/detail/file_io.hpp>
 #include <cerrno>
@@ -33143,10 +34073,10 @@ inline void replace_whole_file(const std::filesystem::path& path, std::string_vi
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_30
+#endif  // MEMPROF_SINGLE_HEADER_33
 
-#if !defined(MEMPROF_SINGLE_HEADER_31) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_31
+#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_34
 
 // ---- <memprof/ledger/block_listener.hpp>
 #include <concepts>
@@ -34289,10 +35219,10 @@ MEMPROF_SEPARABLE profile profile_of(const std::filesystem::path& path) {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_31
+#endif  // MEMPROF_SINGLE_HEADER_34
 
-#if !defined(MEMPROF_SINGLE_HEADER_32) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_32
+#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_35
 
 // ---- <memprof/profile/json_value.hpp>
 #include <cstdint>
@@ -35573,10 +36503,10 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_32
+#endif  // MEMPROF_SINGLE_HEADER_35
 
-#if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_33
+#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_36
 
 // ---- <memprof/record/session_options.hpp>
 #include <string>
@@ -35737,10 +36667,10 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_33
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_34) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_34
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/trace/device_presets.hpp>
 #include <array>
@@ -35805,10 +36735,10 @@ namespace detail {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_34
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_35) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_35
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -37078,10 +38008,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_35
+#endif  // MEMPROF_SINGLE_HEADER_38
 
-#if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_36
+#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_39
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -37722,10 +38652,10 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_39
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_40
 
 // ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
 /// @file
@@ -38071,4 +39001,4 @@ MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_40

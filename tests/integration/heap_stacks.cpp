@@ -94,10 +94,10 @@ struct recorded_stacks {
   [[nodiscard]] std::vector<std::uintptr_t> outer_frames(label stack) const {
     memprof::detail::stack_text_reader in{names.at(stack)};
     std::vector<std::uintptr_t> found;
-    if (in.outer() != 0) {
-      found = outer_frames(static_cast<label>(in.outer()));
-      REQUIRE(in.shared() <= found.size());
-      found.resize(in.shared());
+    if (in.outer().frames != 0) {
+      found = outer_frames(in.outer().stack);
+      REQUIRE(in.outer().frames <= found.size());
+      found.resize(in.outer().frames);
     }
     for (memprof::detail::stack_frame frame; in.next(frame);) {
       std::uintptr_t loaded_at = 0;
@@ -108,6 +108,11 @@ struct recorded_stacks {
       found.push_back(loaded_at + frame.offset);
     }
     REQUIRE_FALSE(in.has_failed());
+    if (in.inner().frames != 0) {
+      const std::vector<std::uintptr_t> other = outer_frames(in.inner().stack);
+      REQUIRE(in.inner().frames <= other.size());
+      found.insert(found.end(), other.end() - static_cast<std::ptrdiff_t>(in.inner().frames), other.end());
+    }
     return found;
   }
 };

@@ -23,6 +23,9 @@ class call_stacks {
   }
 
  private:
+  /// Those of a stack whose parts are known.
+  [[nodiscard]] std::vector<detail::stack_frame> read(label stack) const;
+
   name_view names_;
   std::unordered_map<label, std::vector<detail::stack_frame>> known_;
 };

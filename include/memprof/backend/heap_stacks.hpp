@@ -3,9 +3,14 @@
 /// @file
 /// Records which code asked for a block of the heap: `capture_options::stacks`. A part of the heap's hooks.
 
+#include <memprof/backend/byte_sample.hpp>
+#include <memprof/backend/frame_rules.hpp>
 #include <memprof/backend/stack_modules.hpp>
+#include <memprof/backend/stack_reuse.hpp>
 #include <memprof/backend/stack_store.hpp>
 #include <memprof/backend/stack_walk.hpp>
+#include <memprof/backend/thread_walks.hpp>
+#include <memprof/backend/walked_stack.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/errno_guard.hpp>
 #include <memprof/detail/pages.hpp>
@@ -25,68 +30,21 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Chooses bytes at random, each with the same probability, independently of all others: a block is in the sample if one of its
-/// bytes is, so with the probability 1 - exp(-bytes / `stack_sample_bytes`). Belongs to one thread.
-class byte_sample {
- public:
-  [[nodiscard]] bool takes(std::size_t bytes) noexcept {
-    if (state_ == 0) [[unlikely]]
-      seed(static_cast<std::uint64_t>(monotonic_ns()) ^ reinterpret_cast<std::uintptr_t>(this));
-    if (bytes < left_) [[likely]] {
-      left_ -= bytes;
-      return false;
-    }
-    left_ = distance();
-    return true;
-  }
-
-  void seed(std::uint64_t value) noexcept {
-    state_ = value * 0x9E3779B97F4A7C15U | 1;
-    for (int round = 0; round < 8; ++round) (void)random();
-    left_ = distance();
-  }
-
- private:
-  /// xorshift64*
-  [[nodiscard]] std::uint64_t random() noexcept {
-    state_ ^= state_ >> 12;
-    state_ ^= state_ << 25;
-    state_ ^= state_ >> 27;
-    return state_ * 0x2545F4914F6CDD1DU;
-  }
-
-  /// The number of the next chosen byte, from 1: exponentially distributed with the mean `stack_sample_bytes`. By von Neumann's
-  /// method ("Various techniques used in connection with random digits", 1951), which compares random numbers alone: a logarithm
-  /// would have C programs under `memprof run` load the library of mathematics.
-  [[nodiscard]] std::uint64_t distance() noexcept {
-    for (std::uint64_t whole = 0;; ++whole) {
-      const std::uint64_t first = random();
-      std::uint64_t last = first;
-      bool is_even = true;
-      for (std::uint64_t next = random(); next < last; next = random()) {
-        last = next;
-        is_even = !is_even;
-      }
-      static_assert(stack_sample_bytes == std::size_t{1} << 16);
-      if (is_even) return (whole << 16) + (first >> 48) + 1;
-    }
-  }
-
-  std::uint64_t state_ = 0;
-  std::uint64_t left_ = 0;
-};
-
 /// The part of each thread.
 struct stack_thread {
   byte_sample sample;
+  last_walk* last = nullptr;      ///< null: none
+  unsigned walks_taken = 0;       ///< until now
   std::uintptr_t walking_at = 0;  ///< the frame that walks this thread's stack; 0: none
-  bool has_walked = false;
+  bool has_walked = false;        ///< by the library
 };
 [[gnu::tls_model("initial-exec")]] inline constinit thread_local stack_thread this_stack_thread{};
 
 /// The process's recorder. Never destroyed.
 struct heap_stack_recorder : abi_1::stack_recorder {
   stack_walker walker;
+  frame_rules rules;
+  thread_walks walks;
   stack_store* store = nullptr;
 
   constexpr heap_stack_recorder() noexcept : abi_1::stack_recorder{prepare_recorder} {}
@@ -115,50 +73,91 @@ inline const bool has_stack_recorder = [] {
   self.has_walked = true;
 }
 
+/// Gives the thread a last walk to reuse, in place of one that was left in the middle, if any. Not more than a few.
+[[gnu::cold, gnu::noinline]] inline void take_walk(registry& shared, stack_thread& self) noexcept {
+  constexpr unsigned most_walks = 16;
+  self.last = self.walks_taken < most_walks ? process_stacks.walks.take(shared) : nullptr;
+  if (self.last != nullptr) ++self.walks_taken;
+}
+
 /// The name of a stack that was not seen before; 0 if there is none.
 [[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_stack(registry& shared, const walked_stack& stack) noexcept {
   loaded_module modules[max_stack_frames];
+  loaded_module module;
   for (std::size_t index = 0; index < stack.count; ++index) {
     // A call's return address may lie behind the end of its function, but not of its module.
-    modules[index] = find_module_of(reinterpret_cast<std::uintptr_t>(stack.frames[index]) - 1);
+    const std::uintptr_t place = reinterpret_cast<std::uintptr_t>(stack.frames[index]) - 1;
+    if (place < module.begin || place >= module.end) module = find_module_of(place);
+    modules[index] = module;
   }
   const control_guard control{shared};
-  return process_stacks.store->add(shared, process_stacks, stack, modules);
+  const label name = process_stacks.store->add(shared, process_stacks, stack, modules);
+  process_stacks.bytes = process_stacks.store->bytes() + process_stacks.rules.bytes() + process_stacks.walks.bytes();
+  return name;
 }
 
-/// How many of a walk's innermost frames are the hook's, which returns to that address; 1, the walking function, if it is not
-/// among the first.
-[[nodiscard]] inline int hook_frames(void* const* frames, int found, const void* returns_to) noexcept {
-  constexpr int most = 8;
-  for (int index = 1; index < found && index <= most; ++index) {
-    if (frames[index] == returns_to) return index;
+/// Ends a walk. A signal handler that runs before that finds the thread walking.
+inline void end_walk(stack_thread& self) noexcept {
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  self.walking_at = 0;
+}
+
+/// The name of the stack that the thread's last walk found, without so many innermost frames, and the walk's end.
+[[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_walk(registry& shared, stack_thread& self, std::size_t without) noexcept {
+  void* frames[max_stack_frames];
+  const std::size_t count = self.last->copy(frames, without);
+  end_walk(self);
+  return name_new_stack(shared, walked_stack{frames, count});
+}
+
+/// The name of the stack of what called the hook that this function is a part of, which returns to `returns_to`; 0 if it cannot be
+/// had. By the library.
+[[nodiscard, gnu::noinline]] inline label name_by_library(registry& shared, stack_thread& self, const void* returns_to) noexcept {
+  constexpr int most = static_cast<int>(max_stack_frames + most_hook_frames);
+  void* frames[most];
+  if (!self.has_walked) [[unlikely]]
+    walk_first(self);
+  self.walking_at = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
+  std::atomic_signal_fence(std::memory_order_seq_cst);
+  const int found = process_stacks.walker.walk(frames, most);
+  end_walk(self);
+  if (found < 2) return 0;
+  std::size_t own = 1;  // this function, should the hook's caller not be among the first
+  for (std::size_t index = 1; index < static_cast<std::size_t>(found) && index <= most_hook_frames; ++index) {
+    if (frames[index] != returns_to) continue;
+    own = index;
+    break;
   }
-  return 1;
+  const std::size_t count = static_cast<std::size_t>(found) - own;
+  const walked_stack stack{frames + own, count < max_stack_frames ? count : max_stack_frames};
+  const label name = process_stacks.store->find(stack.hash());
+  return name != 0 ? name : name_new_stack(shared, stack);
 }
 
 /// The name of the stack of what called the hook, which returns to `returns_to`; 0 if it cannot be had.
 ///
 /// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
-/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`.
+/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`, or has a stack of its own. Should
+/// that walk go on, it keeps what it works on.
 [[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared, const void* returns_to) noexcept {
   const errno_guard kept;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));
   stack_thread& self = this_stack_thread;
   label name = 0;
   if (process_stacks.store != nullptr && here >= self.walking_at) [[likely]] {
-    if (!self.has_walked) [[unlikely]]
-      walk_first(self);
-    void* frames[max_stack_frames + 1];
+    if (walks_by_rules && (self.last == nullptr || self.walking_at != 0)) [[unlikely]]
+      take_walk(shared, self);
     self.walking_at = here;
     std::atomic_signal_fence(std::memory_order_seq_cst);
-    const int found = process_stacks.walker.walk(frames, static_cast<int>(max_stack_frames) + 1);
-    std::atomic_signal_fence(std::memory_order_seq_cst);
-    self.walking_at = 0;
-    if (found > 1) {
-      const int own = hook_frames(frames, found, returns_to);
-      const walked_stack stack{frames + own, static_cast<std::size_t>(found - own)};
-      name = process_stacks.store->find(stack.hash());
-      if (name == 0) name = name_new_stack(shared, stack);
+    if (self.last != nullptr && self.last->walk(shared, process_stacks.rules, state_of_caller())) [[likely]] {
+      const std::size_t own = self.last->frames_inside(reinterpret_cast<std::uintptr_t>(returns_to));
+      name = process_stacks.store->find(self.last->hash(own));
+      if (name == 0) [[unlikely]]
+        name = name_new_walk(shared, self, own);
+      else
+        end_walk(self);
+    } else {
+      name = name_by_library(shared, self, returns_to);
     }
   }
   if (name == 0) process_stacks.missing.fetch_add(1, std::memory_order_relaxed);

@@ -31,6 +31,7 @@ struct loaded_module {
   std::uintptr_t end = 0;
   std::uintptr_t bias = 0;     ///< was added to the file's own addresses
   const char* path = nullptr;  ///< of the loader; empty: the executable
+  const void* frame_table = nullptr;  ///< its .eh_frame_hdr; null: it has none
 
   [[nodiscard]] bool operator==(const loaded_module&) const = default;
 };
@@ -44,9 +45,10 @@ struct module_search {
 
   static int visit(dl_phdr_info* module, std::size_t, void* data) noexcept {
     auto& search = *static_cast<module_search*>(data);
-    loaded_module seen{~std::uintptr_t{0}, 0, module->dlpi_addr, module->dlpi_name};
+    loaded_module seen{~std::uintptr_t{0}, 0, module->dlpi_addr, module->dlpi_name, nullptr};
     for (std::size_t index = 0; index < module->dlpi_phnum; ++index) {
       const auto& part = module->dlpi_phdr[index];
+      if (part.p_type == PT_GNU_EH_FRAME) seen.frame_table = reinterpret_cast<const void*>(module->dlpi_addr + part.p_vaddr);
       if (part.p_type != PT_LOAD) continue;
       const std::uintptr_t begin = module->dlpi_addr + part.p_vaddr;
       if (begin < seen.begin) seen.begin = begin;
@@ -66,7 +68,8 @@ struct module_search {
     if (::_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return {};
     const link_map* const map = found.dlfo_link_map;
     return {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
-            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name};
+            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name,
+            found.dlfo_eh_frame};
   }
 #endif
   module_search search{address, {}};

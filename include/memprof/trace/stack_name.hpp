@@ -12,7 +12,8 @@
 
 /// @file
 /// Stacks in a trace: the label of an allocation is the name of its stack, and these are the texts of such names, as
-/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one, so a new one takes some 40 bytes.
+/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one and its inner frames with another, so a
+/// new one takes some 20 bytes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -27,13 +28,29 @@ struct stack_frame {
 /// Frames of one stack, at most.
 inline constexpr std::size_t max_stack_frames = 64;
 
+/// The outermost or the innermost frames of a stack. 0 frames: none.
+struct stack_part {
+  label stack = 0;
+  std::size_t frames = 0;
+
+  bool operator==(const stack_part&) const = default;
+};
+
+/// The number of outer frames that a stack shares is in so many lowest bits, that of inner ones above.
+inline constexpr unsigned shared_frames_bits = 7;
+static_assert(max_stack_frames < std::size_t{1} << shared_frames_bits);
+
 /// Makes the text of a stack's name without heap memory.
 class stack_text {
  public:
-  /// The stack has the outermost `shared` frames of the stack `outer`, if that is not 0.
-  stack_text(label outer, std::size_t shared) noexcept { put(outer), put(outer == 0 ? 0 : shared); }
+  /// The stack begins with these outermost frames, and ends with these innermost ones.
+  explicit stack_text(stack_part outer, stack_part inner = {}) noexcept {
+    put(outer.frames == 0 ? 0 : outer.stack);
+    put(outer.frames | inner.frames << shared_frames_bits);
+    if (inner.frames != 0) put(inner.stack);
+  }
 
-  /// Adds the next frame inwards. At most `max_stack_frames`.
+  /// Adds the next frame inwards of those between. At most `max_stack_frames`.
   void add(stack_frame frame) noexcept {
     const bool is_other_module = frame.module != last_.module;
     const std::uint64_t change = zigzag(static_cast<std::int64_t>((frame.offset & offset_bits) - last_.offset));
@@ -50,7 +67,7 @@ class stack_text {
  private:
   void put(std::uint64_t value) noexcept { size_ = static_cast<std::size_t>(put_varint(bytes_ + size_, value) - bytes_); }
 
-  unsigned char bytes_[(2 + 2 * max_stack_frames) * max_varint_bytes];
+  unsigned char bytes_[(3 + 2 * max_stack_frames) * max_varint_bytes];
   std::size_t size_ = 0;
   stack_frame last_{};
 };
@@ -58,27 +75,39 @@ class stack_text {
 /// Reads such a text.
 class stack_text_reader {
  public:
-  explicit stack_text_reader(std::string_view text) noexcept : in_(text), outer_(in_.number()), shared_(in_.number()) {}
+  explicit stack_text_reader(std::string_view text) noexcept : in_(text) {
+    const std::uint64_t outer = in_.number();
+    const std::uint64_t frames = in_.number();
+    outer_ = {static_cast<label>(outer), static_cast<std::size_t>(frames & ((1U << shared_frames_bits) - 1))};
+    inner_.frames = static_cast<std::size_t>(frames >> shared_frames_bits);
+    const std::uint64_t inner = inner_.frames == 0 ? 0 : in_.number();
+    inner_.stack = static_cast<label>(inner);
+    is_damaged_ = outer > most_label || inner > most_label || inner_.frames > max_stack_frames;
+  }
 
-  [[nodiscard]] std::uint64_t outer() const noexcept { return outer_; }
-  [[nodiscard]] std::uint64_t shared() const noexcept { return shared_; }
+  /// What it has in common with an earlier stack.
+  [[nodiscard]] stack_part outer() const noexcept { return outer_; }
+  [[nodiscard]] stack_part inner() const noexcept { return inner_; }
 
-  /// The next frame inwards; false at the end, or if the text is damaged.
+  /// The next frame inwards of those between; false at the end, or if the text is damaged.
   [[nodiscard]] bool next(stack_frame& frame) noexcept {
     if (in_.is_at_end()) return false;
     const std::uint64_t change = in_.number();
     const std::uint64_t module = (change & 1) != 0 ? in_.number() : last_.module;
-    if (in_.has_failed() || module > 0xFFFF'FFFFU) return false;
+    if (in_.has_failed() || module > most_label) return false;
     last_ = {static_cast<label>(module), last_.offset + static_cast<std::uint64_t>(unzigzag(change >> 1))};
     frame = last_;
     return true;
   }
-  [[nodiscard]] bool has_failed() const noexcept { return in_.has_failed(); }
+  [[nodiscard]] bool has_failed() const noexcept { return is_damaged_ || in_.has_failed(); }
 
  private:
+  static constexpr std::uint64_t most_label = 0xFFFF'FFFFU;
+
   payload_reader in_;
-  std::uint64_t outer_;
-  std::uint64_t shared_;
+  stack_part outer_;
+  stack_part inner_;
+  bool is_damaged_ = false;
   stack_frame last_{};
 };
 

@@ -19,7 +19,7 @@ struct stacked_trace {
       "0");
 
   memprof::label stack(std::uint64_t outer, std::uint64_t inner = 0) {
-    memprof::detail::stack_text text{0, 0};
+    memprof::detail::stack_text text{{}};
     text.add({module, outer});
     if (inner != 0) text.add({module, inner});
     return writer.label_of(text.view());

@@ -34,8 +34,9 @@ source_frame call(std::string function, std::string file = {}, int line = 0) {
   return {std::move(function), std::move(file), line, "program", 0x1234};
 }
 
-label stack_of(label_table& names, label outer, std::size_t shared, const std::vector<stack_frame>& frames) {
-  stack_text text{outer, shared};
+label stack_of(label_table& names, label outer, std::size_t shared, const std::vector<stack_frame>& frames,
+               memprof::detail::stack_part inner = {}) {
+  stack_text text{{outer, shared}, inner};
   for (const stack_frame& frame : frames) text.add(frame);
   return names.intern(text.view());
 }
@@ -65,12 +66,34 @@ TEST_CASE("named_stacks: a stack has the outer frames of an earlier one") {
   CHECK(stacks.frames(first) == std::vector<stack_frame>{{0, 10}, {0, 20}, {0, 30}});
 }
 
+TEST_CASE("named_stacks: a stack has the inner frames of another one, too") {
+  label_table names;
+  const label first = stack_of(names, 0, 0, {{0, 10}, {0, 20}, {0, 30}, {0, 40}});
+  const label second = stack_of(names, first, 1, {{0, 50}}, {first, 2});
+  const label third = stack_of(names, second, 2, {}, {second, 3});
+  call_stacks stacks{names};
+  CHECK(stacks.frames(third) == std::vector<stack_frame>{{0, 10}, {0, 50}, {0, 50}, {0, 30}, {0, 40}});
+  CHECK(stacks.frames(second) == std::vector<stack_frame>{{0, 10}, {0, 50}, {0, 30}, {0, 40}});
+}
+
+TEST_CASE("named_stacks: inner frames of a later stack, or more than it has, are not taken") {
+  label_table names;
+  const label first = stack_of(names, 0, 0, {{0, 10}, {0, 20}});
+  const label more = stack_of(names, 0, 0, {{0, 30}}, {first, 9});
+  const label later = stack_of(names, 0, 0, {{0, 30}}, {9, 1});
+  const label many = stack_of(names, first, 2, std::vector<stack_frame>(60, {0, 30}), {more, 3});
+  call_stacks stacks{names};
+  CHECK(stacks.frames(more) == std::vector<stack_frame>{{0, 30}, {0, 10}, {0, 20}});
+  CHECK(stacks.frames(later) == std::vector<stack_frame>{{0, 30}});
+  CHECK(stacks.frames(many).size() == memprof::detail::max_stack_frames);
+}
+
 TEST_CASE("named_stacks: names that are no stacks, or damaged ones, have no frames, and none is followed in a circle") {
   label_table names;
   const label text = names.intern("\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff");
-  const label itself = names.intern(stack_text{2, 5}.view());
-  const label later = names.intern(stack_text{4, 1}.view());
-  const label back = names.intern(stack_text{3, 2}.view());
+  const label itself = names.intern(stack_text{{2, 5}}.view());
+  const label later = names.intern(stack_text{{4, 1}}.view());
+  const label back = names.intern(stack_text{{3, 2}}.view());
   CHECK(itself == 2);
   call_stacks stacks{names};
   for (const label each : {label{0}, text, itself, later, back, label{99}}) CHECK(stacks.frames(each).empty());
