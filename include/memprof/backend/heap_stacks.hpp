@@ -103,15 +103,16 @@ inline void end_walk(stack_thread& self) noexcept {
 }
 
 /// The name of the stack that the thread's last walk found, without so many innermost frames, and the walk's end.
-[[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_walk(registry& shared, stack_thread& self, std::size_t without) noexcept {
+[[nodiscard, gnu::cold, gnu::noinline]] inline label name_new_walk(registry& shared, stack_thread& self,
+                                                                   std::size_t without) noexcept {
   void* frames[max_stack_frames];
   const std::size_t count = self.last->copy(frames, without);
   end_walk(self);
   return name_new_stack(shared, walked_stack{frames, count});
 }
 
-/// The name of the stack of what called the hook that this function is a part of, which returns to `returns_to`; 0 if it cannot be
-/// had. By the library.
+/// The name of the stack of what called the hook that this function is a part of, which returns to `returns_to`; 0 if it cannot
+/// be had. By the library.
 [[nodiscard, gnu::noinline]] inline label name_by_library(registry& shared, stack_thread& self, const void* returns_to) noexcept {
   constexpr int most = static_cast<int>(max_stack_frames + most_hook_frames);
   void* frames[most];
@@ -137,8 +138,8 @@ inline void end_walk(stack_thread& self) noexcept {
 /// The name of the stack of what called the hook, which returns to `returns_to`; 0 if it cannot be had.
 ///
 /// A hook that finds its own thread walking was called by a signal handler, or by the walker itself, and gives its block no
-/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`, or has a stack of its own. Should
-/// that walk go on, it keeps what it works on.
+/// stack; unless that walk lies further in on the stack: then a handler left it by `siglongjmp`, or has a stack of its own.
+/// Should that walk go on, it keeps what it works on.
 [[nodiscard, gnu::always_inline]] inline label stack_of_this_call(registry& shared, const void* returns_to) noexcept {
   const errno_guard kept;
   const auto here = reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0));

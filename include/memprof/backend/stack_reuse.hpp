@@ -20,9 +20,9 @@
 /// Whether the rest is as it was is proved, not guessed. What a walk finds from one call outwards depends on the call's return
 /// address, the stack pointer and rbp there, the rules (which do not change), and the words of the stack that the rules have it
 /// load: return addresses and saved values of rbp. So if the new walk comes to a call with the same three values as in the last
-/// one, and each of these words is what it was, it would go on as the last one did. The words are compared from there outwards, and
-/// the first that differs ends it: no word is read that the walk itself would not have loaded, as its address follows from those
-/// before.
+/// one, and each of these words is what it was, it would go on as the last one did. The words are compared from there outwards,
+/// and the first that differs ends it: no word is read that the walk itself would not have loaded, as its address follows from
+/// those before.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -53,7 +53,8 @@ inline constexpr bool walks_by_rules = false;
 class last_walk {
  public:
   /// Walks on from the call, innermost first. False if the rules do not suffice; then what is known of the last walk stays.
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool walk(registry& shared, frame_rules& rules, const call_state& from) noexcept {
+  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool walk(registry& shared, frame_rules& rules,
+                                                                 const call_state& from) noexcept {
     frame* const past = frames_ + most_frames;  // the new frames grow downwards from there, so that the outermost comes first
     frame* next = past - 1;
     *next = {from, 0, 0};
@@ -101,7 +102,8 @@ class last_walk {
   std::size_t copy(void** addresses, std::size_t without = 0) const noexcept {
     const std::size_t found = size(without);
     for (std::size_t index = 0; index < found; ++index)
-      addresses[index] = reinterpret_cast<void*>(frames_[count_ - 1 - without - index].state.returns_to);  // NOLINT(performance-no-int-to-ptr)
+      addresses[index] =
+          reinterpret_cast<void*>(frames_[count_ - 1 - without - index].state.returns_to);  // NOLINT(performance-no-int-to-ptr)
     return found;
   }
 
@@ -127,7 +129,7 @@ class last_walk {
   };
   /// What the outermost frame showed.
   struct outer_end {
-    bool is_reached = false;    ///< there is nothing around it
+    bool is_reached = false;       ///< there is nothing around it
     std::uintptr_t loaded_at = 0;  ///< as this word says; 0: as its rule says
     std::uintptr_t loaded = 0;
   };
@@ -147,14 +149,15 @@ class last_walk {
     return static_cast<std::size_t>(frames_ + most_frames - next);
   }
 
-  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static std::uintptr_t load(std::uintptr_t address) noexcept {
+  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static std::uintptr_t load(
+      std::uintptr_t address) noexcept {
     return *reinterpret_cast<const word*>(address);
   }
 
   /// The state around a frame. False if the rule, or what it finds, is not to be trusted: each word that is loaded is within the
   /// frame, and a stack grows down.
   [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static bool leave(const frame& inner, frame_rule rule,
-                                                                                 frame& outer) noexcept {
+                                                                                             frame& outer) noexcept {
     const call_state& state = inner.state;
     const auto plus = [](std::uintptr_t base, std::int32_t offset) {
       return base + static_cast<std::uintptr_t>(std::intptr_t{offset});

@@ -15,7 +15,7 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-double fragmentation(double largest_free, double free) noexcept {
+double tt_fragmentation(double largest_free, double free) noexcept {
   return free > 0 && largest_free < free ? 1 - largest_free / free : 0;
 }
 

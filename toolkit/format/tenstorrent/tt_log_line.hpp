@@ -33,7 +33,7 @@ struct tt_memory_view {
 };
 
 /// The share of free memory that is not available in one piece: 1 - largest / free; 0 if nothing is free.
-[[nodiscard]] double fragmentation(double largest_free, double free) noexcept;
+[[nodiscard]] double tt_fragmentation(double largest_free, double free) noexcept;
 
 /// `mebibytes` as bytes, rounded to nearest.
 [[nodiscard]] std::int64_t bytes_of_mebibytes(double mebibytes) noexcept;

@@ -45,7 +45,7 @@ void tt_log_survey::state(const tt_rank& rank, std::size_t memory, const tt_memo
   const std::int64_t allocated = bytes_of_mebibytes(view.allocated);
   const std::int64_t free = bytes_of_mebibytes(view.free);
   const std::int64_t largest = bytes_of_mebibytes(view.largest_free);
-  const double share = fragmentation(view.largest_free, view.free);
+  const double share = tt_fragmentation(view.largest_free, view.free);
   tt_memory_fact& fact = self.fact;
   rounding = std::max(rounding, bytes_of_mebibytes(static_cast<double>(view.banks) * view.step));
   if (fact.states++ == 0) {
@@ -76,7 +76,7 @@ void tt_log_survey::deallocate(const tt_rank&, std::size_t, const tt_blocks::blo
 void tt_log_survey::out_of_memory(const tt_rank& rank, const tt_out_of_memory& failure, std::uint64_t line) {
   constexpr std::size_t max_failures = 32;
   if (failures.size() == max_failures) return;
-  const double share = fragmentation(static_cast<double>(failure.largest_free), static_cast<double>(failure.free));
+  const double share = tt_fragmentation(static_cast<double>(failure.largest_free), static_cast<double>(failure.free));
   failures.push_back({tt_space_name(rank, failure.memory), static_cast<std::int64_t>(line), failure.requested, failure.banks,
                       failure.per_bank, failure.bank_size, failure.allocated, failure.free, failure.largest_free, share});
 }

@@ -91,10 +91,10 @@ TEST_CASE("tt log: labels of Open MPI are those of a rank, other brackets are te
 }
 
 TEST_CASE("tt log: fragmentation is what of the free bytes is not in the largest block") {
-  CHECK(memprof::fragmentation(900, 1000) == 1 - 0.9);
-  CHECK(memprof::fragmentation(1000, 1000) == 0);
-  CHECK(memprof::fragmentation(0, 0) == 0);
-  CHECK(memprof::fragmentation(2000, 1000) == 0);  // rounding
+  CHECK(memprof::tt_fragmentation(900, 1000) == 1 - 0.9);
+  CHECK(memprof::tt_fragmentation(1000, 1000) == 0);
+  CHECK(memprof::tt_fragmentation(0, 0) == 0);
+  CHECK(memprof::tt_fragmentation(2000, 1000) == 0);  // rounding
 }
 
 TEST_CASE("tt log: fragmentation over time keeps the greatest of each stretch, in bounded memory") {
