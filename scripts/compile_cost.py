@@ -3,6 +3,7 @@
 
     compile_cost.py [--rounds N] [--output FILE] [HEADER...]   measures, prints a table, writes JSON
     compile_cost.py --check [--budget FILE] [HEADER...]        compares lines with benchmarks/compile_budget.txt
+    compile_cost.py --check-programs [--budget FILE] [NAME...] compares functions and bytes of code with the same file
     compile_cost.py --update                                   writes that file
     compile_cost.py --programs [--rounds N]                    measures only whole programs, see below
 
@@ -10,13 +11,14 @@ Lines are the non-blank lines after preprocessing: of memprof's headers, of thir
 the system. Time (CPU, the median of the rounds) and memory (the compiler's largest resident set) are those of `-O2 -c`, minus an
 empty unit's.
 
-Without headers, it also measures whole programs: the first one in README.md, one that logs a line with header-only spdlog, and, if
-the environment variable MEMPROF_QUILL names a checkout of quill, one that logs a line with quill. Time is here the user's part of
-the CPU time alone, at -O0 and at -O2, with each compiler.
+Without headers, it also measures whole programs: the first one in README.md, header-only and with memprof::compiled; a file that
+only marks scopes; one that logs a line with header-only spdlog; and, if the environment variable MEMPROF_QUILL names a checkout of
+quill, one that logs a line with quill. Time is here the user's part of the CPU time alone, at -O0 and at -O2, with each compiler.
 
-The budget has only lines, because they are the same in every run. memprof's own lines are compared with any compiler, others only
-with the compiler that the file names. The check fails for a header more than a tenth, and more than 100 lines, above its budget.
-Headers based on libtorch, and those in detail/, are left out.
+The budget has what is the same in every run: lines, and of memprof's programs the functions and the bytes of machine code that the
+compiler emits, on which its time depends. memprof's own lines are compared with any compiler, the rest only with the compiler that
+the file names. The checks fail for a header more than a tenth, and more than 100 lines, above its budget, and for a program a
+twentieth above it. Headers based on libtorch, and those in detail/, are left out.
 """
 
 import argparse
@@ -35,8 +37,11 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 INCLUDE = ROOT / "include"
 BUDGET = ROOT / "benchmarks" / "compile_budget.txt"
 UPDATE = "./dev bench --compile --update"
+SKIPPED = 4  # for ctest
 SLACK = 1.1
 SLACK_LINES = 100
+SLACK_CODE = 1.05
+LEVELS = ("-O0", "-O2")
 THIRD_PARTY = re.compile(r"/(nlohmann|boost|toml\+\+|protozero|catch2|gtest)/|/zstd(_errors)?\.h$")
 ORIGINS = ("memprof", "third_party", "standard")
 MARKER = re.compile(r'# \d+ "([^"]*)"')
@@ -123,35 +128,81 @@ def count_all(compiler, headers):
     return {header: lines for header, lines in counted.items() if lines is not None}
 
 
+def code_of(compiler, text, *flags):
+    """The functions that a program's compilation emits, and the bytes of their machine code."""
+    with tempfile.TemporaryDirectory() as folder:
+        source, output = pathlib.Path(folder) / "program.cpp", pathlib.Path(folder) / "program.o"
+        source.write_text(text)
+        subprocess.run([compiler, *FLAGS, *flags, "-c", source, "-o", output], check=True)
+        symbols = subprocess.run(["nm", "--defined-only", output], text=True, capture_output=True, check=True).stdout
+        sections = subprocess.run(["size", "--format=sysv", output], text=True, capture_output=True, check=True).stdout
+    functions = len(re.findall(r"^[0-9a-f]+ [tTwW] ", symbols, re.MULTILINE))
+    return functions, sum(map(int, re.findall(r"^\.text\S*\s+(\d+)", sections, re.MULTILINE)))
+
+
+def code_of_programs(compiler, names=()):
+    """{(program, level): (functions, bytes)} of memprof's programs, or of those named."""
+    cases = {(name, level): (text, "-pthread", level, *flags) for name, (text, flags) in memprof_programs().items() for level in LEVELS
+             if not names or name in names}
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        return dict(zip(cases, pool.map(lambda case: code_of(compiler, *case), cases.values())))
+
+
 # --- the budget -------------------------------------------------------------------------------------------------------
 
 def write_budget(compiler, counted):
     rows = [
         "# Lines after preprocessing a unit that includes the header: memprof's own, those of third-party libraries, and those of the",
         "# standard library and the system. A test fails if memprof's lines or, with this compiler, the others exceed these by more",
-        f"# than a tenth and more than 100 lines. To accept new numbers: {UPDATE}",
+        "# than a tenth and more than 100 lines. Before them the functions and the bytes of code of programs with this compiler, which",
+        f"# may be a twentieth more. To accept new numbers: {UPDATE}",
         f"compiler {compiler_name(compiler)}",
     ]
+    rows += [f"program {name} {level} {functions} {size}" for (name, level), (functions, size) in code_of_programs(compiler).items()]
     rows += [f"{header} " + " ".join(str(lines[origin]) for origin in ORIGINS) for header, lines in counted.items()]
     BUDGET.write_text("\n".join(rows) + "\n")
     print(f"{len(counted)} headers are in {BUDGET.relative_to(ROOT)}")
 
 
 def read_budget(path):
-    name, budget = "", {}
+    """The compiler, the lines of each header, and {(program, level): (functions, bytes)}."""
+    name, budget, programs = "", {}, {}
     for line in path.read_text().splitlines():
         if line.startswith("#"):
             continue
         first, *numbers = line.split()
         if first == "compiler":
             name = " ".join(numbers)
+        elif first == "program":
+            *words, level, functions, size = numbers
+            programs[" ".join(words), level] = int(functions), int(size)
         else:
             budget[first] = dict(zip(ORIGINS, map(int, numbers)))
-    return name, budget
+    return name, budget, programs
+
+
+def check_programs(compiler, names, path):
+    wanted, _, budget = read_budget(path)
+    if wanted != compiler_name(compiler):
+        print(f"skipped: the budget was made with {wanted}, but this is {compiler_name(compiler)}")
+        return SKIPPED
+    found = code_of_programs(compiler, names)
+    faults = [f"{name} {level} has no budget" for name, level in found.keys() - budget.keys()]
+    faults += [f"{name} {level} is in the budget, and is no program" for name, level in budget if name not in memprof_programs()]
+    for case in found.keys() & budget.keys():
+        for number, allowed, what in zip(found[case], budget[case], ("functions", "bytes of code")):
+            if number > allowed * SLACK_CODE:
+                faults.append(f"{' '.join(case)}: {number} {what}, {allowed} in the budget")
+    if faults:
+        print("\n".join(sorted(faults)))
+        print(f"\nHave the compiler emit less (`nm --size-sort` shows the functions), or accept the cost: {UPDATE}")
+        return 1
+    print("\n".join(f"{' '.join(case)}: {functions} functions, {size} bytes of code" for case, (functions, size) in found.items()))
+    return 0
 
 
 def check(compiler, counted, path):
-    wanted, budget = read_budget(path)
+    wanted, budget, _ = read_budget(path)
     compared = ORIGINS if wanted == compiler_name(compiler) else ("memprof",)
     if len(compared) == 1:
         print(f"the budget was made with {wanted}, but this is {compiler_name(compiler)}: only memprof's own lines are compared")
@@ -229,6 +280,12 @@ def readme_program():
     return re.search(r"^```cpp\n(.*?)^```$", (ROOT / "README.md").read_text(), re.MULTILINE | re.DOTALL)[1]
 
 
+def memprof_programs():
+    """Source and flags by name."""
+    return {"memprof": (readme_program(), []), "memprof, marks only": ((ROOT / "tests/language/marks_scopes.cpp").read_text(), []),
+            "memprof::compiled": (readme_program(), ["-DMEMPROF_SEPARATE_COMPILATION=1"])}
+
+
 def preprocesses(compiler, source, flags):
     command = [compiler, *FLAGS, *flags, "-x", "c++", "-E", "-", "-o", os.devnull]
     return subprocess.run(command, input=source, text=True, capture_output=True).returncode == 0
@@ -236,7 +293,7 @@ def preprocesses(compiler, source, flags):
 
 def programs_for(compiler):
     """Source and flags by name; says which are skipped."""
-    programs = {"memprof": (readme_program(), [])}
+    programs = memprof_programs()
     # Debian's has the library fmt beside it, not in it.
     ways = [["-DSPDLOG_HEADER_ONLY"], ["-DSPDLOG_HEADER_ONLY", "-DSPDLOG_FMT_EXTERNAL", "-DFMT_HEADER_ONLY"]]
     found = next((flags for flags in ways if preprocesses(compiler, SPDLOG, flags)), None)
@@ -262,7 +319,7 @@ def measure_programs(compilers, rounds):
             print(f"skipped: programs with {compiler} (not installed)")
             continue
         programs = programs_for(compiler)
-        for level in ("-O0", "-O2"):
+        for level in LEVELS:
             samples = {name: [] for name in programs}
             with tempfile.TemporaryDirectory() as folder:
                 for _ in range(rounds):  # alternating, so that a slow moment affects all
@@ -278,9 +335,9 @@ def measure_programs(compilers, rounds):
 
 
 def print_programs(rows):
-    print(f"{'Whole program':16} {'compiler':12} {'level':6} {'user s':>8} {'memprof / it':>13}")
+    print(f"{'Whole program':20} {'compiler':12} {'level':6} {'user s':>8} {'memprof / it':>13}")
     for row in rows:
-        print(f"{row['program']:16} {row['compiler']:12} {row['level']:6} {row['seconds']:8.2f} {row['memprof_times']:13.2f}")
+        print(f"{row['program']:20} {row['compiler']:12} {row['level']:6} {row['seconds']:8.2f} {row['memprof_times']:13.2f}")
 
 
 def main():
@@ -288,6 +345,7 @@ def main():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     mode = parser.add_mutually_exclusive_group()
     mode.add_argument("--check", action="store_true")
+    mode.add_argument("--check-programs", action="store_true")
     mode.add_argument("--update", action="store_true")
     mode.add_argument("--programs", action="store_true", help="only whole programs")
     parser.add_argument("--budget", type=pathlib.Path, default=BUDGET)
@@ -299,10 +357,15 @@ def main():
     options = parser.parse_args()
     if options.headers and options.update:
         parser.error("the budget is of all headers: name none")
-    if options.programs and (options.headers or options.compiled):
-        parser.error("--programs are header-only and have no headers to choose")
+    if options.programs and options.headers or (options.programs or options.check_programs) and options.compiled:
+        parser.error("programs have no headers to choose, and flags of their own")
     if options.rounds < 1:
         parser.error("at least one round")
+    if options.check_programs:
+        unknown = [name for name in options.headers if name not in memprof_programs()]
+        if unknown:
+            parser.error(f"no such program: {', '.join(unknown)} (there are: {', '.join(memprof_programs())})")
+        sys.exit(check_programs(options.compiler, options.headers, options.budget))
     unknown = [header for header in options.headers if not (INCLUDE / header).exists()]
     if unknown:
         parser.error(f"no such header: {', '.join(unknown)} (write it as in an #include: memprof/record.hpp)")

@@ -24,6 +24,7 @@ endfunction()
 
 set(scripts ${PROJECT_SOURCE_DIR}/scripts)
 memprof_add_static_test("layers: no file includes upward" ${scripts}/check_layers.sh ${PROJECT_SOURCE_DIR})
+memprof_add_static_test("rooms: their sizes are as CONTRIBUTING.md says" ${scripts}/room_sizes.py)
 memprof_add_static_test("mutants: each still fits the code" ${scripts}/mutants.py --check)
 memprof_add_static_test("single_header_is_current" ${scripts}/single_header.py --check)
 
@@ -75,6 +76,18 @@ if(Python3_Interpreter_FOUND)
   memprof_add_failing_test("compile cost: a header above its budget is refused"
     "memprof/record.hpp: [0-9]+ memprof lines, 500 in the budget.*dev bench --compile --update"
     ${compile_cost} --budget ${CMAKE_CURRENT_SOURCE_DIR}/language/small_budget.txt memprof/record.hpp)
+
+  set(compile_cost ${Python3_EXECUTABLE} ${scripts}/compile_cost.py --check-programs --compiler ${CMAKE_CXX_COMPILER})
+  memprof_add_static_test("compile cost: programs are within their budget of functions and code" ${compile_cost})
+  set_tests_properties("compile cost: programs are within their budget of functions and code" PROPERTIES SKIP_RETURN_CODE 4)
+  if(CMAKE_CXX_COMPILER_ID STREQUAL GNU)
+    string(REGEX MATCH "^[0-9]+" major ${CMAKE_CXX_COMPILER_VERSION})
+    file(WRITE ${CMAKE_CURRENT_BINARY_DIR}/small_program_budget.txt
+      "compiler GNU ${major}\nprogram memprof, marks only -O0 1 100000\nprogram memprof, marks only -O2 100 10\n")
+    memprof_add_failing_test("compile cost: a program above its budget is refused"
+      "memprof, marks only -O0: [0-9]+ functions, 1 in the budget.*memprof, marks only -O2: [0-9]+ bytes of code, 10 in the budget"
+      ${compile_cost} --budget ${CMAKE_CURRENT_BINARY_DIR}/small_program_budget.txt "memprof, marks only")
+  endif()
 endif()
 
 # --- what must not compile --------------------------------------------------------------------------------------------
