@@ -24977,7 +24977,7 @@ class lasting_table {
   };
 
   [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept {
-    return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U >> 32);
+    return key * 0x9E3779B97F4A7C15U >> 32;
   }
 
   static void put(slots& table, std::uint64_t key, const Value& value) noexcept {
@@ -25362,8 +25362,8 @@ class stack_text_reader {
   explicit stack_text_reader(std::string_view text) noexcept : in_(text) {
     const std::uint64_t outer = in_.number();
     const std::uint64_t frames = in_.number();
-    outer_ = {static_cast<label>(outer), static_cast<std::size_t>(frames & ((1U << shared_frames_bits) - 1))};
-    inner_.frames = static_cast<std::size_t>(frames >> shared_frames_bits);
+    outer_ = {static_cast<label>(outer), frames & ((1U << shared_frames_bits) - 1)};
+    inner_.frames = frames >> shared_frames_bits;
     const std::uint64_t inner = inner_.frames == 0 ? 0 : in_.number();
     inner_.stack = static_cast<label>(inner);
     is_damaged_ = outer > most_label || inner > most_label || inner_.frames > max_stack_frames;
@@ -25749,7 +25749,7 @@ class stack_parts {
 
   /// Where it is, or would be.
   [[nodiscard]] entry* place_of(std::uint64_t hash) noexcept {
-    std::size_t place = static_cast<std::size_t>(hash >> 20);
+    std::size_t place = hash >> 20;
     const auto at = [&] { return &entries_[place & (entries_.size() - 1)]; };
     while (at()->hash != 0 && at()->hash != hash) ++place;
     return at();

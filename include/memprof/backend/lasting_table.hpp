@@ -68,7 +68,7 @@ class lasting_table {
   };
 
   [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept {
-    return static_cast<std::size_t>(key * 0x9E3779B97F4A7C15U >> 32);
+    return key * 0x9E3779B97F4A7C15U >> 32;
   }
 
   static void put(slots& table, std::uint64_t key, const Value& value) noexcept {

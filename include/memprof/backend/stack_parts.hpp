@@ -51,7 +51,7 @@ class stack_parts {
 
   /// Where it is, or would be.
   [[nodiscard]] entry* place_of(std::uint64_t hash) noexcept {
-    std::size_t place = static_cast<std::size_t>(hash >> 20);
+    std::size_t place = hash >> 20;
     const auto at = [&] { return &entries_[place & (entries_.size() - 1)]; };
     while (at()->hash != 0 && at()->hash != hash) ++place;
     return at();

@@ -78,8 +78,8 @@ class stack_text_reader {
   explicit stack_text_reader(std::string_view text) noexcept : in_(text) {
     const std::uint64_t outer = in_.number();
     const std::uint64_t frames = in_.number();
-    outer_ = {static_cast<label>(outer), static_cast<std::size_t>(frames & ((1U << shared_frames_bits) - 1))};
-    inner_.frames = static_cast<std::size_t>(frames >> shared_frames_bits);
+    outer_ = {static_cast<label>(outer), frames & ((1U << shared_frames_bits) - 1)};
+    inner_.frames = frames >> shared_frames_bits;
     const std::uint64_t inner = inner_.frames == 0 ? 0 : in_.number();
     inner_.stack = static_cast<label>(inner);
     is_damaged_ = outer > most_label || inner > most_label || inner_.frames > max_stack_frames;
