@@ -24674,8 +24674,8 @@ class frame_table_reader {
 #include <limits>
 
 /// @file
-/// How to leave a function on x86-64: the part of its unwind table (.eh_frame, as the "Linux Standard Base Core Specification" 5.0,
-/// chapter 10.6, and DWARF 5, section 6.4, describe it) that finds the function around it.
+/// How to leave a function on x86-64: the part of its unwind table (.eh_frame, as the "Linux Standard Base Core
+/// Specification" 5.0, chapter 10.6, and DWARF 5, section 6.4, describe it) that finds the function around it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -24777,11 +24777,11 @@ class frame_program {
   }
   void skip_pointer(std::uint8_t encoding, frame_table_reader& data) noexcept {
     switch (encoding & 0x0F) {
-      case 0x00:                                        // DW_EH_PE_absptr
-      case 0x04:                                        // udata8
-      case 0x0C: data.skip(8); return;                  // sdata8
-      case 0x03:                                        // udata4
-      case 0x0B: data.skip(4); return;                  // sdata4
+      case 0x00:                        // DW_EH_PE_absptr
+      case 0x04:                        // udata8
+      case 0x0C: data.skip(8); return;  // sdata8
+      case 0x03:                        // udata4
+      case 0x0B: data.skip(4); return;  // sdata4
       default: is_readable_ = false;
     }
   }
@@ -24831,10 +24831,10 @@ class frame_program {
       }
       case 0x12: define_from(code.number()), row_.cfa_offset = code.signed_number() * data_unit_; return;
       case 0x13: row_.cfa_offset = code.signed_number() * data_unit_; return;
-      case 0x14: change(code.number()), (void)code.number(); return;             // DW_CFA_val_offset
-      case 0x15: change(code.number()), (void)code.signed_number(); return;      // DW_CFA_val_offset_sf
-      case 0x16: change(code.number()), code.skip(code.number()); return;        // DW_CFA_val_expression
-      case 0x2E: (void)code.number(); return;                                    // DW_CFA_GNU_args_size
+      case 0x14: change(code.number()), (void)code.number(); return;         // DW_CFA_val_offset
+      case 0x15: change(code.number()), (void)code.signed_number(); return;  // DW_CFA_val_offset_sf
+      case 0x16: change(code.number()), code.skip(code.number()); return;    // DW_CFA_val_expression
+      case 0x2E: (void)code.number(); return;                                // DW_CFA_GNU_args_size
       default: is_readable_ = false;
     }
   }
@@ -24854,8 +24854,10 @@ class frame_program {
     if (column == return_address_column) row_.back = initial_.back;
   }
   void undefine(std::uint64_t column) noexcept {
-    if (column == return_address_column) row_.back = return_address::none;
-    else change(column);
+    if (column == return_address_column)
+      row_.back = return_address::none;
+    else
+      change(column);
   }
   void keep(std::uint64_t column) noexcept {
     if (column == rbp_column) row_.rbp = frame_rule::saved_rbp::kept, row_.rbp_offset = 0;
@@ -24890,12 +24892,16 @@ class frame_program {
   }
 
   void remember() noexcept {
-    if (remembered_count_ == sizeof remembered_ / sizeof *remembered_) is_readable_ = false;
-    else remembered_[remembered_count_++] = row_;
+    if (remembered_count_ == sizeof remembered_ / sizeof *remembered_)
+      is_readable_ = false;
+    else
+      remembered_[remembered_count_++] = row_;
   }
   void recall() noexcept {
-    if (remembered_count_ == 0) is_readable_ = false;
-    else row_ = remembered_[--remembered_count_];
+    if (remembered_count_ == 0)
+      is_readable_ = false;
+    else
+      row_ = remembered_[--remembered_count_];
   }
 
   std::uint64_t code_unit_ = 1;
@@ -24922,8 +24928,8 @@ class frame_program {
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Finds small values by 64-bit keys other than 0. Entries are added, one thread at a time, and never change or go: those who search
-/// take no lock. Never destroyed.
+/// Finds small values by 64-bit keys other than 0. Entries are added, one thread at a time, and never change or go: those who
+/// search take no lock. Never destroyed.
 template <class Value>
 class lasting_table {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -24976,9 +24982,7 @@ class lasting_table {
     [[nodiscard]] static std::size_t bytes_for(std::size_t count) noexcept { return sizeof(slots) + count * sizeof(entry); }
   };
 
-  [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept {
-    return key * 0x9E3779B97F4A7C15U >> 32;
-  }
+  [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept { return key * 0x9E3779B97F4A7C15U >> 32; }
 
   static void put(slots& table, std::uint64_t key, const Value& value) noexcept {
     std::size_t place = place_of(key);
@@ -25043,8 +25047,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 struct loaded_module {
   std::uintptr_t begin = 0;  ///< 0: there is none
   std::uintptr_t end = 0;
-  std::uintptr_t bias = 0;     ///< was added to the file's own addresses
-  const char* path = nullptr;  ///< of the loader; empty: the executable
+  std::uintptr_t bias = 0;            ///< was added to the file's own addresses
+  const char* path = nullptr;         ///< of the loader; empty: the executable
   const void* frame_table = nullptr;  ///< its .eh_frame_hdr; null: it has none
 
   [[nodiscard]] bool operator==(const loaded_module&) const = default;
@@ -25082,8 +25086,7 @@ struct module_search {
     if (::_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return {};
     const link_map* const map = found.dlfo_link_map;
     return {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
-            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name,
-            found.dlfo_eh_frame};
+            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name, found.dlfo_eh_frame};
   }
 #endif
   module_search search{address, {}};
@@ -25296,8 +25299,8 @@ class frame_rules {
 
 /// @file
 /// Stacks in a trace: the label of an allocation is the name of its stack, and these are the texts of such names, as
-/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one and its inner frames with another, so a
-/// new one takes some 20 bytes.
+/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one and its inner frames with another, so
+/// a new one takes some 20 bytes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -25520,8 +25523,8 @@ inline constexpr bool walks_by_rules = false;
 class last_walk {
  public:
   /// Walks on from the call, innermost first. False if the rules do not suffice; then what is known of the last walk stays.
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool walk(registry& shared, frame_rules& rules,
-                                                                 const call_state& from) noexcept {
+  [[nodiscard]] __attribute__((no_sanitize("address", "thread"))) bool walk(registry& shared, frame_rules& rules,
+                                                                            const call_state& from) noexcept {
     frame* const past = frames_ + most_frames;  // the new frames grow downwards from there, so that the outermost comes first
     frame* next = past - 1;
     *next = {from, 0, 0};
@@ -25616,15 +25619,16 @@ class last_walk {
     return static_cast<std::size_t>(frames_ + most_frames - next);
   }
 
-  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static std::uintptr_t load(
+  [[nodiscard, gnu::always_inline]] __attribute__((no_sanitize("address", "thread"))) static std::uintptr_t load(
       std::uintptr_t address) noexcept {
     return *reinterpret_cast<const word*>(address);
   }
 
   /// The state around a frame. False if the rule, or what it finds, is not to be trusted: each word that is loaded is within the
   /// frame, and a stack grows down.
-  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static bool leave(const frame& inner, frame_rule rule,
-                                                                                             frame& outer) noexcept {
+  [[nodiscard, gnu::always_inline]] __attribute__((no_sanitize("address", "thread"))) static bool leave(const frame& inner,
+                                                                                                        frame_rule rule,
+                                                                                                        frame& outer) noexcept {
     const call_state& state = inner.state;
     const auto plus = [](std::uintptr_t base, std::int32_t offset) {
       return base + static_cast<std::uintptr_t>(std::intptr_t{offset});
@@ -25652,7 +25656,7 @@ class last_walk {
 
   /// Compares what was loaded to find the frames around the one with that index, from there outwards. The number of outermost
   /// frames that it does not confirm.
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] std::size_t first_changed(std::size_t index) const noexcept {
+  [[nodiscard]] __attribute__((no_sanitize("address", "thread"))) std::size_t first_changed(std::size_t index) const noexcept {
     for (; index != 0; --index) {
       const frame& around = frames_[index - 1];
       if (load(around.state.stack_pointer - sizeof(word)) != around.state.returns_to || around.rbp_at == unverifiable) break;
@@ -25661,7 +25665,7 @@ class last_walk {
     return index;
   }
 
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool is_end_confirmed() const noexcept {
+  [[nodiscard]] __attribute__((no_sanitize("address", "thread"))) bool is_end_confirmed() const noexcept {
     return end_.is_reached && (end_.loaded_at == 0 || load(end_.loaded_at) == end_.loaded);
   }
 

@@ -51,7 +51,7 @@ struct world {
   coroutine* inside = nullptr;  ///< runs
   bool is_handling = false;     ///< a signal
   int left = 0;                 ///< actions
-  int walks = 0;  ///< outside handlers and coroutines, whose outermost frames have no rule
+  int walks = 0;                ///< outside handlers and coroutines, whose outermost frames have no rule
   int by_rules = 0;
   int wrong = 0;
 
@@ -333,7 +333,8 @@ TEST_CASE("stack_reuse: what has not changed is not walked again") {
     const call_state caller = state_of_caller();
     if (here.last->walk(memprof::abi_1::process_registry, known, caller)) ++here.by_rules;
   };
-  // Each walk asks for the rules of the calls that it does not confirm; of those, a table has as many as there are different ones.
+  // Each walk asks for the rules of the calls that it does not confirm; of those, a table has as many as there are different
+  // ones.
   descend(40, walk);
   CHECK(known.size() > 2);
   static std::size_t inside = 0;

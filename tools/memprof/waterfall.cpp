@@ -154,7 +154,7 @@ memprof::compared_run run_step(const memprof::decoder_model& model, const mempro
 }
 
 std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& arguments, const CLI::App& command,
-                                              std::vector<std::string>& complaints) {
+                                                    std::vector<std::string>& complaints) {
   std::vector<memprof::compared_run> columns;
   if (describes_decoder(command)) {
     const chosen_decoder decoder = choose_decoder(arguments.decoder, command);

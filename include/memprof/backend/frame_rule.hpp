@@ -10,8 +10,8 @@
 #include <limits>
 
 /// @file
-/// How to leave a function on x86-64: the part of its unwind table (.eh_frame, as the "Linux Standard Base Core Specification" 5.0,
-/// chapter 10.6, and DWARF 5, section 6.4, describe it) that finds the function around it.
+/// How to leave a function on x86-64: the part of its unwind table (.eh_frame, as the "Linux Standard Base Core
+/// Specification" 5.0, chapter 10.6, and DWARF 5, section 6.4, describe it) that finds the function around it.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
@@ -113,11 +113,11 @@ class frame_program {
   }
   void skip_pointer(std::uint8_t encoding, frame_table_reader& data) noexcept {
     switch (encoding & 0x0F) {
-      case 0x00:                                        // DW_EH_PE_absptr
-      case 0x04:                                        // udata8
-      case 0x0C: data.skip(8); return;                  // sdata8
-      case 0x03:                                        // udata4
-      case 0x0B: data.skip(4); return;                  // sdata4
+      case 0x00:                        // DW_EH_PE_absptr
+      case 0x04:                        // udata8
+      case 0x0C: data.skip(8); return;  // sdata8
+      case 0x03:                        // udata4
+      case 0x0B: data.skip(4); return;  // sdata4
       default: is_readable_ = false;
     }
   }
@@ -167,10 +167,10 @@ class frame_program {
       }
       case 0x12: define_from(code.number()), row_.cfa_offset = code.signed_number() * data_unit_; return;
       case 0x13: row_.cfa_offset = code.signed_number() * data_unit_; return;
-      case 0x14: change(code.number()), (void)code.number(); return;             // DW_CFA_val_offset
-      case 0x15: change(code.number()), (void)code.signed_number(); return;      // DW_CFA_val_offset_sf
-      case 0x16: change(code.number()), code.skip(code.number()); return;        // DW_CFA_val_expression
-      case 0x2E: (void)code.number(); return;                                    // DW_CFA_GNU_args_size
+      case 0x14: change(code.number()), (void)code.number(); return;         // DW_CFA_val_offset
+      case 0x15: change(code.number()), (void)code.signed_number(); return;  // DW_CFA_val_offset_sf
+      case 0x16: change(code.number()), code.skip(code.number()); return;    // DW_CFA_val_expression
+      case 0x2E: (void)code.number(); return;                                // DW_CFA_GNU_args_size
       default: is_readable_ = false;
     }
   }
@@ -190,8 +190,10 @@ class frame_program {
     if (column == return_address_column) row_.back = initial_.back;
   }
   void undefine(std::uint64_t column) noexcept {
-    if (column == return_address_column) row_.back = return_address::none;
-    else change(column);
+    if (column == return_address_column)
+      row_.back = return_address::none;
+    else
+      change(column);
   }
   void keep(std::uint64_t column) noexcept {
     if (column == rbp_column) row_.rbp = frame_rule::saved_rbp::kept, row_.rbp_offset = 0;
@@ -226,12 +228,16 @@ class frame_program {
   }
 
   void remember() noexcept {
-    if (remembered_count_ == sizeof remembered_ / sizeof *remembered_) is_readable_ = false;
-    else remembered_[remembered_count_++] = row_;
+    if (remembered_count_ == sizeof remembered_ / sizeof *remembered_)
+      is_readable_ = false;
+    else
+      remembered_[remembered_count_++] = row_;
   }
   void recall() noexcept {
-    if (remembered_count_ == 0) is_readable_ = false;
-    else row_ = remembered_[--remembered_count_];
+    if (remembered_count_ == 0)
+      is_readable_ = false;
+    else
+      row_ = remembered_[--remembered_count_];
   }
 
   std::uint64_t code_unit_ = 1;

@@ -13,8 +13,8 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Finds small values by 64-bit keys other than 0. Entries are added, one thread at a time, and never change or go: those who search
-/// take no lock. Never destroyed.
+/// Finds small values by 64-bit keys other than 0. Entries are added, one thread at a time, and never change or go: those who
+/// search take no lock. Never destroyed.
 template <class Value>
 class lasting_table {
   static_assert(std::is_trivially_copyable_v<Value>);
@@ -67,9 +67,7 @@ class lasting_table {
     [[nodiscard]] static std::size_t bytes_for(std::size_t count) noexcept { return sizeof(slots) + count * sizeof(entry); }
   };
 
-  [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept {
-    return key * 0x9E3779B97F4A7C15U >> 32;
-  }
+  [[nodiscard]] static std::size_t place_of(std::uint64_t key) noexcept { return key * 0x9E3779B97F4A7C15U >> 32; }
 
   static void put(slots& table, std::uint64_t key, const Value& value) noexcept {
     std::size_t place = place_of(key);

@@ -29,8 +29,8 @@ namespace memprof::inline MEMPROF_ABI::detail {
 struct loaded_module {
   std::uintptr_t begin = 0;  ///< 0: there is none
   std::uintptr_t end = 0;
-  std::uintptr_t bias = 0;     ///< was added to the file's own addresses
-  const char* path = nullptr;  ///< of the loader; empty: the executable
+  std::uintptr_t bias = 0;            ///< was added to the file's own addresses
+  const char* path = nullptr;         ///< of the loader; empty: the executable
   const void* frame_table = nullptr;  ///< its .eh_frame_hdr; null: it has none
 
   [[nodiscard]] bool operator==(const loaded_module&) const = default;
@@ -68,8 +68,7 @@ struct module_search {
     if (::_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return {};
     const link_map* const map = found.dlfo_link_map;
     return {reinterpret_cast<std::uintptr_t>(found.dlfo_map_start), reinterpret_cast<std::uintptr_t>(found.dlfo_map_end),
-            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name,
-            found.dlfo_eh_frame};
+            map == nullptr ? 0 : std::uintptr_t{map->l_addr}, map == nullptr ? nullptr : map->l_name, found.dlfo_eh_frame};
   }
 #endif
   module_search search{address, {}};

@@ -53,8 +53,8 @@ inline constexpr bool walks_by_rules = false;
 class last_walk {
  public:
   /// Walks on from the call, innermost first. False if the rules do not suffice; then what is known of the last walk stays.
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool walk(registry& shared, frame_rules& rules,
-                                                                 const call_state& from) noexcept {
+  [[nodiscard]] __attribute__((no_sanitize("address", "thread"))) bool walk(registry& shared, frame_rules& rules,
+                                                                            const call_state& from) noexcept {
     frame* const past = frames_ + most_frames;  // the new frames grow downwards from there, so that the outermost comes first
     frame* next = past - 1;
     *next = {from, 0, 0};
@@ -149,15 +149,16 @@ class last_walk {
     return static_cast<std::size_t>(frames_ + most_frames - next);
   }
 
-  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static std::uintptr_t load(
+  [[nodiscard, gnu::always_inline]] __attribute__((no_sanitize("address", "thread"))) static std::uintptr_t load(
       std::uintptr_t address) noexcept {
     return *reinterpret_cast<const word*>(address);
   }
 
   /// The state around a frame. False if the rule, or what it finds, is not to be trusted: each word that is loaded is within the
   /// frame, and a stack grows down.
-  [[nodiscard, gnu::always_inline, gnu::no_sanitize("address", "thread")]] static bool leave(const frame& inner, frame_rule rule,
-                                                                                             frame& outer) noexcept {
+  [[nodiscard, gnu::always_inline]] __attribute__((no_sanitize("address", "thread"))) static bool leave(const frame& inner,
+                                                                                                        frame_rule rule,
+                                                                                                        frame& outer) noexcept {
     const call_state& state = inner.state;
     const auto plus = [](std::uintptr_t base, std::int32_t offset) {
       return base + static_cast<std::uintptr_t>(std::intptr_t{offset});
@@ -185,7 +186,7 @@ class last_walk {
 
   /// Compares what was loaded to find the frames around the one with that index, from there outwards. The number of outermost
   /// frames that it does not confirm.
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] std::size_t first_changed(std::size_t index) const noexcept {
+  [[nodiscard]] __attribute__((no_sanitize("address", "thread"))) std::size_t first_changed(std::size_t index) const noexcept {
     for (; index != 0; --index) {
       const frame& around = frames_[index - 1];
       if (load(around.state.stack_pointer - sizeof(word)) != around.state.returns_to || around.rbp_at == unverifiable) break;
@@ -194,7 +195,7 @@ class last_walk {
     return index;
   }
 
-  [[nodiscard, gnu::no_sanitize("address", "thread")]] bool is_end_confirmed() const noexcept {
+  [[nodiscard]] __attribute__((no_sanitize("address", "thread"))) bool is_end_confirmed() const noexcept {
     return end_.is_reached && (end_.loaded_at == 0 || load(end_.loaded_at) == end_.loaded);
   }
 

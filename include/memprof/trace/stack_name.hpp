@@ -12,8 +12,8 @@
 
 /// @file
 /// Stacks in a trace: the label of an allocation is the name of its stack, and these are the texts of such names, as
-/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one and its inner frames with another, so a
-/// new one takes some 20 bytes.
+/// docs/trace_format.md describes them. A stack shares its outer frames with an earlier one and its inner frames with another, so
+/// a new one takes some 20 bytes.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
