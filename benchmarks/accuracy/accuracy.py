@@ -96,7 +96,7 @@ def print_report(options: argparse.Namespace) -> None:
     fits = {(each.model, each.batch): each.fits for each in read_predictions(limited) if not each.fault} if limited.exists() else {}
     judged = report.judge(measured.read_timm(options.measured), predictions)
     versions = ", ".join(f"{name} {importlib.metadata.version(name)}" for name in ("memprof", "torch", "timm"))
-    preface = (pathlib.Path(__file__).parent / "preface.md").read_text(encoding="utf-8")
+    preface = (pathlib.Path(__file__).parent / "preface.md.in").read_text(encoding="utf-8")
     sys.stdout.write(report.document(judged, predictions, fits, versions, preface))
 
 
