@@ -5,6 +5,7 @@
 #include "gzip.hpp"
 #include "output_file.hpp"
 #include "preloadable.hpp"
+#include "process_table.hpp"
 #include "recorded_callers.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
@@ -125,16 +126,13 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
   (void)memprof::write_html_of_trace_file(file.get(), trace, page, options, no_note);
 }
 
-/// A line about a process that is not the one of the summary.
-[[nodiscard]] std::string line_about(const process_trace& trace, const program_end& end) {
+/// A process, or a program of it, that is not the one of the summary.
+[[nodiscard]] other_process read_other_process(const process_trace& trace, const program_end& end) {
   const memprof::profile profile = read_recording(trace.path).profile;
-  std::int64_t greatest = 0;
-  for (const memprof::space_profile& space : profile.spaces) greatest = std::max(greatest, space.cumulative_peak);
-  std::string peak = profile.spaces.empty() ? "no allocation" : "peak " + memprof::detail::short_bytes(greatest);
-  if (trace.still_running) peak += " so far";
-  const std::string role = trace.still_running ? ", still running" : trace.process == end.process ? ", replaced by exec" : "";
-  return "Process " + std::to_string(trace.process) + role + ": " + peak + ", " +
-         memprof::detail::on_one_line(plain_command(profile.process.command_line)) + "\n";
+  const std::string state = trace.still_running ? "still running" : trace.process == end.process ? "replaced by exec" : "";
+  other_process found = other_process::of(trace.process, state, profile);
+  found.command = plain_command(std::move(found.command));
+  return found;
 }
 
 /// What the user asked to run.
@@ -155,18 +153,20 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   if (last == nullptr) memprof::detail::raise("nothing was recorded: the program did not begin to record, or ended at once");
   memprof::profile profile = read_recording(last->path).profile;
   profile.process.command_line = plain_command(std::move(profile.process.command_line));
+  const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
   std::string text;
   if (profile.spaces.empty() && !records_itself()) {
     text = "memprof run: no allocation of '" + name_of(arguments.command) + "' was recorded" + not_captured_text(profile) + "\n";
   } else {
-    const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
     const memprof::detail::file_handle file = open_recording(last->path);
     const std::string callers = add_callers(profile, file.get(), last->path, options);
     text = memprof::to_text(profile, options) + callers;
   }
+  std::vector<other_process> others;
   for (const process_trace& trace : traces) {
-    if (&trace != last) text += line_about(trace, end);
+    if (&trace != last) others.push_back(read_other_process(trace, end));
   }
+  text += process_table(std::move(others), options);
   std::fflush(stdout);
   print(text, stderr, text_colors::own);
   if (!arguments.trace.empty()) {

@@ -189,7 +189,7 @@ def check_exec():
     run = Run([PROGRAM, "exec"])
     run.expect(EARLY + FAMILY + PAGE, 14, EARLY + PAGE)
     expect("number of traces", len(run.traces), 2)
-    if not re.search(r"^Process \d+, replaced by exec: peak 1\.08 KiB, ", run.said, re.MULTILINE):  # 111 + 1,000 bytes
+    if not re.search(r"^ *\d+ +1\.08 KiB .*  \(replaced by exec\) ", run.said, re.MULTILINE):  # 111 + 1,000 bytes
         sys.exit("nothing is said about the program before exec:\n" + run.said)
     if run.disk_blocks > 64 * 1024:
         sys.exit(f"{run.disk_blocks} bytes on the disk for some 2,000 events")
@@ -214,7 +214,7 @@ def check_exec_without_library():
 
 def check_child_that_goes_on():
     run = Run([PROGRAM, "leaves_a_child"], "--children")
-    if not re.search(r"^Process \d+, still running: peak 1\.21 KiB so far, ", run.said, re.MULTILINE):  # 1,234 bytes
+    if not re.search(r"^ *\d+ +1\.21 KiB .*  \(still running\) ", run.said, re.MULTILINE):  # 1,234 bytes
         sys.exit("the child that goes on is not in the summary as such:\n" + run.said)
     expect("number of traces", len(run.traces), 2)
     if run.disk_blocks > 64 * 1024:
@@ -230,13 +230,20 @@ def check_closed_pipe():
         expect("what is left in the temporary folder", os.listdir(folder), [])
 
 
+def peaks_of_others(run):
+    """Of the table of further processes."""
+    return re.findall(r"^ *\d+ +(\d[\d.]* \w+) +\d[\d.]* \w+ +\d+  ", run.said, re.MULTILINE)
+
+
 def check_children():
     run = Run(["/bin/sh", "-c", f"'{PROGRAM}' family; '{PROGRAM}' leave; true"], "--children")
     expect("number of traces", len(run.traces), 3)
-    expect("processes in the summary", len(re.findall(r"^Process \d+: peak ", run.said, re.MULTILINE)), 2)
+    expect("processes in the summary", len(peaks_of_others(run)), 2)
     forks = Run([PROGRAM, "forks"], "--children")
     expect("number of traces", len(forks.traces), 51)
-    expect("children with 7,777 bytes", len(re.findall(r"^Process \d+: peak 7\.59 KiB, ", forks.said, re.MULTILINE)), 50)
+    expect("peaks of the children, 7,777 bytes", peaks_of_others(forks), ["7.59 KiB"] * 20)
+    if not re.search(r"^ +7\.59 KiB +0 B +30  30 further processes", forks.said, re.MULTILINE):
+        sys.exit("the other 30 children are not in one row:\n" + forks.said)
 
 
 def check_children_without_a_trace():
@@ -639,7 +646,7 @@ def check_mappings_of_children():
     expect_mappings(Run([PROGRAM, "mapping_forks"], "--mmap"), 2, 1, 2)
     run = Run([PROGRAM, "mapping_forks"], "--mmap", "--children")
     expect_mappings(run, 2, 1, 2)
-    children = re.findall(r"^Process \d+: peak (.*?), ", run.said, re.MULTILINE)
+    children = peaks_of_others(run)
     expect("the peaks of the children", children, ["12.0 KiB" if PAGE == 4096 else children[0]] * 20)
 
 
