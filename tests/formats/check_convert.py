@@ -233,6 +233,7 @@ def check_outputs(memprof, writer, folder):
             kinds[target] = out.read_bytes()
     foreign = {"a snapshot of PyTorch": check_hostile.samples()["torch-snapshot"][0], "an RMM log": check_hostile.samples()["rmm"][0],
                "a program": b"int main() {}\n", "JSON": b'{"a": 1}\n', "a picture": b"\x89PNG\r\n\x1a\n", "text": b"precious\n",
+               "a recording of heaptrack": check_heaptrack.made(1, events=20)[0],
                "gzip": __import__("gzip").compress(b"precious" * 100)}
     same = {frozenset(("trace", "packed-trace"))}
 

@@ -162,6 +162,8 @@ void heaptrack_source::read_version(std::string_view line) {
   if (version == 0 && heaptrack == first_without_version) version = 1;
   if (version < oldest_version || version > newest_version)
     lines_.fail("unsupported version " + std::to_string(version) + " of heaptrack's format; expected 1, 2 or 3");
+  constexpr std::uint64_t first_within_calls = 0x010300;  // whose addresses are one below those that calls return to
+  if (heaptrack >= first_within_calls) labels_.set_address_offset(1);
   recording_.file_version = static_cast<std::int64_t>(version);
   recording_.heaptrack_version =
       std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);

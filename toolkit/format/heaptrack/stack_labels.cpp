@@ -30,7 +30,7 @@ label heaptrack_stack_labels::of(std::uint32_t stack, trace_writer& writer) {
   stack_text text{is_shared ? stack_part{known_[at].through, stacks_.innermost(at).depth} : stack_part{}};
   for (auto call = path_.rbegin(); call != path_.rend(); ++call) {
     const std::uint32_t pointer = stacks_.innermost(*call).pointer;
-    if (pointer != 0) text.add({module_of(pointer, writer), stacks_.pointer(pointer).address});
+    if (pointer != 0) text.add({module_of(pointer, writer), stacks_.pointer(pointer).address + address_offset_});
   }
   const label made = writer.label_of(text.view());
   if (!is_cut) {

@@ -21,6 +21,8 @@ class heaptrack_stack_labels {
  public:
   explicit heaptrack_stack_labels(const heaptrack_stacks& stacks) noexcept : stacks_(stacks) {}
 
+  /// What to add to the recording's addresses, so that they are those that calls return to.
+  void set_address_offset(std::uint64_t bytes) noexcept { address_offset_ = bytes; }
   /// The label of an allocation with that stack, of which the innermost 64 return addresses are kept; 0 if it has no frame.
   [[nodiscard]] label of(std::uint32_t stack, trace_writer& writer);
 
@@ -34,6 +36,7 @@ class heaptrack_stack_labels {
   void add_text(std::string_view text);
 
   const heaptrack_stacks& stacks_;
+  std::uint64_t address_offset_ = 0;
   std::vector<known_stack> known_;   ///< by stack
   std::vector<label> modules_;       ///< by instruction
   std::vector<std::uint32_t> path_;  ///< the stacks from one to those around it
