@@ -53,22 +53,15 @@ class format_writer {
 
   void write() {
     using self = format_writer;
-    static const std::map<std::string_view, void (self::*)()> writers{{"collapsed", &self::write_collapsed},
-                                                                      {"speedscope", &self::write_speedscope},
-                                                                      {"pprof", &self::write_pprof},
-                                                                      {"dhat", &self::write_dhat},
-                                                                      {"massif", &self::write_massif},
-                                                                      {"heaptrack", &self::write_heaptrack},
-                                                                      {"chrome", &self::write_chrome},
-                                                                      {"perfetto", &self::write_perfetto},
-                                                                      {"torch-snapshot", &self::write_torch},
-                                                                      {"csv", &self::write_csv},
-                                                                      {"jsonl", &self::write_json_lines},
-                                                                      {"parquet", &self::write_parquet},
-                                                                      {"session", &self::write_session},
-                                                                      {"profile", &self::write_profile},
-                                                                      {"trace", &self::write_trace},
-                                                                      {"packed-trace", &self::write_packed_trace}};
+    static const std::map<std::string_view, void (self::*)()> writers{
+        {"collapsed", &self::write_collapsed},  {"speedscope", &self::write_speedscope},
+        {"pprof", &self::write_pprof},          {"dhat", &self::write_dhat},
+        {"massif", &self::write_massif},        {"heaptrack", &self::write_heaptrack},
+        {"chrome", &self::write_chrome},        {"perfetto", &self::write_perfetto},
+        {"torch-snapshot", &self::write_torch}, {"csv", &self::write_csv},
+        {"jsonl", &self::write_json_lines},     {"parquet", &self::write_parquet},
+        {"session", &self::write_session},      {"profile", &self::write_profile},
+        {"trace", &self::write_trace},          {"packed-trace", &self::write_packed_trace}};
     (this->*writers.at(asked_.format))();
   }
 
@@ -153,8 +146,7 @@ class format_writer {
     const memprof::space_profile& space = one_space();
     const bool has_stacks = memprof::recorded_stacks_of(input_.profile()).has_value();
     const memprof::calls_of_stack calls = has_stacks ? memprof::frames_by_name() : memprof::calls_of_stack{};
-    to_file(asked_.output,
-            [&](memprof::file_sink& sink) { memprof::write_heaptrack(input_.events(), space.name, calls, sink); });
+    to_file(asked_.output, [&](memprof::file_sink& sink) { memprof::write_heaptrack(input_.events(), space.name, calls, sink); });
   }
   void write_massif() {
     const memprof::space_profile& space = one_space();

@@ -20,8 +20,7 @@ TEST_CASE("peak_callers: in JSON ten rows, the sum of the others and what has no
   for (int number = 1; number <= 12; ++number) of.callers.push_back({"f" + std::to_string(number), 1'000, 2, false, 0, 2});
   const ordered_json json = memprof::to_json(of);
   REQUIRE(json["rows"].size() == 10);
-  CHECK(json["rows"][9] ==
-        ordered_json{{"caller", "f10"}, {"bytes", 1'000}, {"blocks", 2}, {"standard_error_bytes", nullptr}});
+  CHECK(json["rows"][9] == ordered_json{{"caller", "f10"}, {"bytes", 1'000}, {"blocks", 2}, {"standard_error_bytes", nullptr}});
   CHECK(json["others"] == ordered_json{{"callers", 2}, {"bytes", 2'000}, {"blocks", 4}, {"standard_error_bytes", nullptr}});
   CHECK(json["peak_bytes"] == 13'000);
   CHECK(json["without_stack_bytes"] == 1'000);

@@ -16,9 +16,9 @@ namespace memprof::inline MEMPROF_ABI {
 /// inlined there. `names` are those of the trace.
 using calls_of_stack = std::function<std::vector<std::vector<source_frame>>(const detail::label_table& names, label stack)>;
 
-/// Writes a memory space of a trace as heaptrack's interpreter does, in version 1 of the format, which every heaptrack_print since
-/// 1.0 reads: each allocation and each free in its order, with its operations and, within them, the calls of its stack, and the
-/// milliseconds. Peak, number of allocations and bytes at the end are those of the trace.
+/// Writes a memory space of a trace as heaptrack's interpreter does, in version 1 of the format, which every heaptrack_print
+/// since 1.0 reads: each allocation and each free in its order, with its operations and, within them, the calls of its stack, and
+/// the milliseconds. Peak, number of allocations and bytes at the end are those of the trace.
 ///
 /// A thread's operations are functions without a file. Threads, names of blocks and their addresses are left out, and which of
 /// several blocks of the same size and stack is freed. In names, a control character becomes a space.

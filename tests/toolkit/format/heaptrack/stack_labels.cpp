@@ -84,11 +84,11 @@ TEST_CASE("heaptrack: the stack of an allocation is its label, with inlined func
   const stacked got{
       "s /bin/app\ns main\ns /src/app.cpp\ns void* work::keep<int>(unsigned long)\ns operator new(unsigned long)\n"
       "s /lib/libx.so.6\ns work::inlined(unsigned long, char const*)\ns _start\n"
-      "i 10 1 8\n"           // 1
+      "i 10 1 8\n"            // 1
       "i 11 1 7 3 a 2 3 f\n"  // 2: line 10 of app.cpp, within line 15
-      "i 12 1 4 3 9\n"       // 3
-      "i 13 6 5\n"           // 4
-      "i 14 6\n"             // 5: without a name
+      "i 12 1 4 3 9\n"        // 3
+      "i 13 6 5\n"            // 4
+      "i 14 6\n"              // 5: without a name
       "t 1 0\nt 2 1\nt 3 2\nt 4 3\nt 5 0\n"
       "a 64 4\na 10 5\na 64 3\na 0 0\n+ 0\n+ 1\n+ 2\n+ 3\n"};
   REQUIRE(got.allocations.size() == 4);
@@ -164,7 +164,9 @@ TEST_CASE("heaptrack: addresses are those that calls return to, though since 1.3
 }
 
 TEST_CASE("heaptrack: names with a separator stay one name, and lines beyond any file are cut", "[format]") {
-  const stacked got{"s /bin/app\ns f\x1fg\ns a\x1f" "b.c\ni 10 1 2 3 ffffffffffff\nt 1 0\na 8 1\n+ 0\n"};
+  const stacked got{
+      "s /bin/app\ns f\x1fg\ns a\x1f"
+      "b.c\ni 10 1 2 3 ffffffffffff\nt 1 0\na 8 1\n+ 0\n"};
   CHECK(got.texts_of(0) == texts{"f g (a b.c:2147483647)"});
 }
 
