@@ -3,7 +3,14 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/toolkit/format/function_name.hpp>
 #include <memprof/toolkit/format/heaptrack/heaptrack.hpp>
+#include <memprof/toolkit/symbols/call_stacks.hpp>
+#include <memprof/trace/capture_info.hpp>
+#include <memprof/trace/definitions.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
+#include <memprof/trace/stack_name.hpp>
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
@@ -14,7 +21,9 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 #include <string_view>
+#include <unordered_set>
 
 namespace {
 
@@ -33,20 +42,53 @@ void check(const memprof::profile& found) {
   }
 }
 
+/// Each label is a stack with a call or more.
+struct stack_check {
+  memprof::detail::label_table names;
+  std::unordered_set<memprof::label> stacks;
+
+  void info(const memprof::capture_info&) {}
+  void name(memprof::label, std::string_view text) { (void)names.append(text); }
+  void space(const memprof::space_definition&) {}
+  void facts(memprof::fact_part&&) {}
+  void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
+    for (; first != last; ++first) {
+      if (first->kind == memprof::event_kind::allocate && first->label != 0) stacks.insert(first->label);
+    }
+  }
+};
+
+void check_stacks(const memprof::trace& made) {
+  stack_check all;
+  made.visit(all);
+  memprof::call_stacks stacks{all.names};
+  for (const memprof::label stack : all.stacks) {
+    const std::size_t frames = stacks.frames(stack).size();
+    if (frames == 0 || frames > memprof::detail::max_stack_frames) std::abort();
+  }
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const memprof::detail::file_handle file = file_of(data, size);
   (void)memprof::is_heaptrack(file.get());
-  try {
-    memprof::heaptrack_source source{file.get(), "input"};
-    memprof::trace made;
-    memprof::trace_writer writer{made, source.info()};
-    source.write_to(writer);
-    writer.finish();
-    check(memprof::profile_of(made));
-  } catch (const memprof::error& fault) {
-    if (std::string_view{fault.what()}.find("'input'") == std::string_view::npos) std::abort();
+  using frames = std::optional<memprof::stack_frames>;
+  for (const frames operations : {frames{}, frames{memprof::stack_frames::own}, frames{memprof::stack_frames::all}}) {
+    std::rewind(file.get());
+    try {
+      memprof::heaptrack_source source{file.get(), "input", operations};
+      memprof::trace made;
+      memprof::trace_writer writer{made, source.info()};
+      source.write_to(writer);
+      writer.finish();
+      const memprof::profile found = memprof::profile_of(made);
+      check(found);
+      if (!operations && !found.operations.empty()) std::abort();
+      if (!operations) check_stacks(made);
+    } catch (const memprof::error& fault) {
+      if (std::string_view{fault.what()}.find("'input'") == std::string_view::npos) std::abort();
+    }
   }
   return 0;
 }

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 
+import check_heaptrack
 import check_tt_mlir
 import check_xplane
 
@@ -185,6 +186,12 @@ def main():
             text = run(memprof, *command, expected=2)
             assert "had not ended" in text, (command, text)
         summary = check("show", before)
+        assert "callers" not in summary, summary["callers"]
+        # Who asked for it, of a recording with stacks.
+        (folder / "recording").write_bytes(check_heaptrack.made(2)[0])
+        run(memprof, "convert", folder / "recording", "-o", folder / "stacks.memtrace")
+        asked = check("show", folder / "stacks.memtrace")["callers"]
+        assert asked["rows"] and sum(row["bytes"] for row in asked["rows"]) + asked["others"]["bytes"] == asked["peak_bytes"], asked
         space = summary["spaces"][0]["space"]
         short = check("leaks", before)
         run(memprof, "leaks", before, "--json-out", folder / "leaks.json")

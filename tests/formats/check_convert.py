@@ -17,12 +17,12 @@ import check_hostile
 import check_trace_format
 import check_xplane
 
-WRITERS = ("collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session", "csv", "jsonl", "parquet",
+WRITERS = ("collapsed", "speedscope", "pprof", "dhat", "massif", "heaptrack", "chrome", "perfetto", "torch-snapshot", "session", "csv", "jsonl", "parquet",
            "profile", "trace", "packed-trace")
 OF_A_PROFILE = ("collapsed", "speedscope", "pprof", "massif", "chrome", "perfetto", "session", "csv", "jsonl", "parquet", "profile")
 OF_TABLES = ("csv", "jsonl", "parquet")
 ENDINGS = {".collapsed": "collapsed", ".folded": "collapsed", ".speedscope.json": "speedscope", ".pb.gz": "pprof", ".pprof": "pprof", ".dhat": "dhat",
-           ".massif": "massif", ".trace.json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto", ".pickle": "torch-snapshot",
+           ".massif": "massif", ".heaptrack": "heaptrack", ".trace.json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto", ".pickle": "torch-snapshot",
            ".pkl": "torch-snapshot", ".json": "profile", ".memtrace": "trace"}
 
 
@@ -129,15 +129,15 @@ def check_pairs(memprof, writer, folder):
     run(memprof, "profile", between / "heaptrack.memtrace", "--facets", "-o", folder / "facets2.json")
     assert facets.read_bytes() == (folder / "facets2.json").read_bytes() and json.loads(facets.read_text())["spaces"][0]["facets"]
 
-    # A recording whose trace is larger than what is kept in memory, without a file that is named: 40 frames begin and end with each allocation.
+    # A recording whose trace is larger than what is kept in memory, without a file that is named: 40 operations begin and end with each allocation.
     large = folder / "large"
     deep = "".join(f"i {number:x} 1 2 3 {number:x}\nt {number:x} {number - 1:x}\n" for number in range(1, 41))
     large.write_bytes(b"v 10400 3\ns 1 a\ns 1 f\ns 1 f\n" + deep.encode() + b"a 8 28\n" + b"+ 0\n- 0\n" * 130_000 + b"# ips: 0\n")
     found = folder / "large.pb.gz"
-    run(memprof, "convert", large, "-o", found)
+    run(memprof, "convert", large, "-o", found, "--frames", "own")
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert check_hostile.INSTRUMENTED or used < 100 << 10, f"{used >> 10} MiB"
-    run(memprof, "import", "heaptrack", large, "-o", folder / "large.memtrace")
+    run(memprof, "import", "heaptrack", large, "-o", folder / "large.memtrace", "--frames", "own")
     assert (folder / "large.memtrace").stat().st_size > 80 << 20, "else it would fit into memory"
     run(memprof, "export", folder / "large.memtrace", "--format", "pprof", "-o", folder / "between.pb.gz")
     assert found.read_bytes() == (folder / "between.pb.gz").read_bytes()
@@ -233,6 +233,7 @@ def check_outputs(memprof, writer, folder):
             kinds[target] = out.read_bytes()
     foreign = {"a snapshot of PyTorch": check_hostile.samples()["torch-snapshot"][0], "an RMM log": check_hostile.samples()["rmm"][0],
                "a program": b"int main() {}\n", "JSON": b'{"a": 1}\n', "a picture": b"\x89PNG\r\n\x1a\n", "text": b"precious\n",
+               "a recording of heaptrack": check_heaptrack.made(1, events=20)[0],
                "gzip": __import__("gzip").compress(b"precious" * 100)}
     same = {frozenset(("trace", "packed-trace"))}
 

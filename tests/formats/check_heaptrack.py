@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """check_heaptrack.py MEMPROF WHAT [PROGRAM]: imports recordings of heaptrack and compares them with what is known of them.
 
-WHAT is `recorded` (heaptrack records PROGRAM, and heaptrack_print judges), `made` (recordings made here, packed and not) or
+WHAT is `recorded` (heaptrack records PROGRAM, and heaptrack_print judges), `written_stacks` (memprof records it, writes what it recorded for
+heaptrack_print, and that judges), `made` (recordings made here, packed and not) or
 `hostile` (damaged ones). Exit status 4: skipped, with the reason.
 """
+import collections
 import gzip
 import json
 import pathlib
 import random
+import re
 import resource
 import shutil
 import subprocess
@@ -96,11 +99,41 @@ def made(seed, version=3, events=3000):
     return "\n".join(lines).encode() + b"\n", known, by_name, time
 
 
-def collapsed(into, of):
-    """Bytes by stack of the last import."""
+def collapsed(into, of, trace=None):
+    """Bytes by stack of the last import, or of a trace."""
     out = into.folder / "stacks.txt"
-    run(into.memprof, "export", into.trace, "--format", "collapsed", "--of", of, "-o", out)
-    return {stack.split(";", 1)[1]: int(size) for stack, size in (line.rsplit(" ", 1) for line in out.read_text().splitlines())}
+    run(into.memprof, "export", trace or into.trace, "--format", "collapsed", "--of", of, "-o", out)
+    sums = collections.Counter()  # the same calls may be several stacks: at other addresses
+    for line in out.read_text().splitlines():
+        stack, size = line.rsplit(" ", 1)
+        sums[stack.split(";", 1)[1]] += int(size)
+    return dict(sums)
+
+
+def callers(into):
+    """What `show` says of the last import: bytes by who asked, without those beyond ten."""
+    rows = json.loads(run(into.memprof, "show", into.trace, "--json").stdout)["callers"]["rows"]
+    return {row["caller"]: row["bytes"] for row in rows if row["bytes"]}
+
+
+def judged_by_heaptrack(into, recording):
+    """By stack, for each kind of cost, what heaptrack_print has for flame graphs; in its text sums are rounded."""
+    costs = {}
+    for cost in ("peak", "leaked", "allocations"):
+        out = into.folder / "judged.txt"
+        run("heaptrack_print", "-f", recording, "--disable-builtin-suppressions", "--disable-embedded-suppressions", "-a0", "-p0", "-T0",
+            "--flamegraph-cost-type", cost, "-F", out)
+        costs[cost] = collections.Counter()
+        for line in out.read_text().splitlines():
+            stack, size = line.rsplit(" ", 1)
+            costs[cost][stack] += int(size)
+    return costs
+
+
+def need_heaptrack():
+    if not shutil.which("heaptrack") or not shutil.which("heaptrack_print"):
+        print("skipped: heaptrack is not installed")
+        sys.exit(4)
 
 
 def numbers(profile):
@@ -117,6 +150,18 @@ def check_made(into):
         assert into.said == "" and profile["duration_ns"] == time * 10**6
         assert profile["process"]["command_line"] == "./app 'an argument'"
         assert collapsed(into, "peak") == at_peak, (collapsed(into, "peak"), at_peak)
+        # Its stacks are those of the trace, and no operations: nothing is there twice.
+        assert profile["operations"] == [] and profile["facts"]["stacks"] == [
+            {"from_bytes": 0, "sample_bytes": 0, "missing_blocks": 0, "unwinder": "heaptrack"}], profile["facts"]["stacks"]
+        innermost = collections.Counter()
+        for stack, size in at_peak.items():
+            innermost[stack.rsplit(";", 1)[-1]] += size
+        assert callers(into) == dict(innermost), (callers(into), innermost)
+        # As operations they have the same bytes, and then there are no stacks.
+        operations = into.profile(source, options=("--frames", "own"))
+        assert numbers(operations) == known and operations["operations"] and "stacks" not in operations["facts"]
+        assert collapsed(into, "peak") == at_peak, (collapsed(into, "peak"), at_peak)
+        assert into.profile(source) == profile
         packed = [gzip.compress(content), gzip.compress(content[:1000]) + gzip.compress(content[1000:])]
         if shutil.which("zstd"):
             zstd = lambda part: subprocess.run(["zstd", "-qc"], input=part, capture_output=True, check=True).stdout
@@ -132,11 +177,20 @@ def check_made(into):
         lines += [f"i 2 1 {number + 3:x}", f"t {number + 2:x} 0", f"t 1 {2 * number + 1:x}", f"a 8 {2 * number + 2:x}", f"+ {number:x}"]
     source.write_text("\n".join(lines) + "\n# ips: 0\n")
     names = lambda *options: {operation["name"] for operation in into.profile(source, options=options)["operations"]}
-    assert names() == {f"f{number} (app)" for number in range(6000)}
-    assert "std::vector<int>::vector (app)" in names("--frames", "all") and "std::vector<int>::vector (app)" not in names("--frames", "own")
-    few = into.profile(source, options=("--operations", "10"))
+    assert names("--frames", "own") == {f"f{number} (app)" for number in range(6000)}
+    assert names("--frames", "all") == names("--frames", "own") | {"std::vector<int>::vector (app)"}
+    few = into.profile(source, options=("--frames", "own", "--operations", "10"))
     assert len(few["operations"]) == 11 and few["operations"][-1]["path"] == "\\other", few["operations"][-1]
     assert few["anomalies"]["other_operations"] == 5990 and few["spaces"][0]["cumulative_peak"] == 48000, few["anomalies"]
+    into.profile(source)
+    shown = json.loads(run(into.memprof, "show", into.trace, "--json").stdout)["callers"]
+    assert shown["others"] == {"callers": 5990, "bytes": 47920, "blocks": 5990, "standard_error_bytes": None}, shown["others"]
+    assert shown["rows"][0] == {"caller": "std::vector<int>::vector in f0", "bytes": 8, "blocks": 1, "standard_error_bytes": None}, shown
+    # A profile has no stacks, which is said.
+    said = run(into.memprof, "import", "heaptrack", source, "-o", into.folder / "out.json").stderr
+    assert "a profile has no stacks: --frames own" in said and said.count("\n") == 1, said
+    said = run(into.memprof, "import", "heaptrack", source, "-o", into.folder / "out.json", "--frames", "own").stderr
+    assert said == "" and len(json.loads((into.folder / "out.json").read_text())["operations"]) == 6000, said
     for options, complaint in ((("--operations", "0"), "'0' is not a whole number from 1"), (("--frames", "some"), "own, all")):
         said = run(into.memprof, "import", "heaptrack", source, "-o", into.trace, *options, expected=2).stderr
         assert complaint in said, said
@@ -167,10 +221,10 @@ def check_hostile(into):
         subprocess.run([into.memprof, "import", "heaptrack", large, "-o", into.trace], capture_output=True)
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     assert used < 48 << 10, f"a file of 64 MiB takes {used >> 10} MiB"
-    # Nor is it for the trace: what is older goes to a temporary file. Here 40 frames begin and end with each allocation.
+    # Nor is it for the trace: what is older goes to a temporary file. Here 40 operations begin and end with each allocation.
     deep = "".join(f"i {number:x} 1 2 3 {number:x}\nt {number:x} {number - 1:x}\n" for number in range(1, 41))
     large.write_bytes(b"v 10400 3\ns 1 a\ns 1 f\ns 1 f\n" + deep.encode() + b"a 8 28\n" + b"+ 0\n- 0\n" * 130_000 + b"# ips: 0\n")
-    profile = into.profile(large)
+    profile = into.profile(large, options=("--frames", "own"))
     assert numbers(profile) == {"cumulative_peak": 8, "cumulative_current": 0, "allocations": 1_040_000, "allocation_count": 130_000}
     assert into.trace.stat().st_size > 80 << 20, "else it would fit into memory"
     used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
@@ -228,9 +282,7 @@ def check_hostile(into):
 
 
 def check_recorded(into, program):
-    if not shutil.which("heaptrack") or not shutil.which("heaptrack_print"):
-        print("skipped: heaptrack is not installed")
-        sys.exit(4)
+    need_heaptrack()
     run("heaptrack", "-o", into.folder / "recording", program)
     recording = next(into.folder.glob("recording.*"))
     if not into.can_unpack(recording.read_bytes()):
@@ -238,29 +290,34 @@ def check_recorded(into, program):
         sys.exit(4)
     profile = into.profile(recording)
 
-    # Its flame graphs have a number of every stack; in the text sums are rounded.
-    judged, of_main = {}, {}
-    for cost in ("peak", "leaked", "allocations"):
-        out = into.folder / "judged.txt"
-        run("heaptrack_print", "-f", recording, "--disable-builtin-suppressions", "--disable-embedded-suppressions", "-a0", "-p0", "-T0",
-            "--flamegraph-cost-type", cost, "-F", out)
-        rows = [line.rsplit(" ", 1) for line in out.read_text().splitlines()]
-        judged[cost] = sum(int(size) for _, size in rows)
-        of_main[cost] = sum(int(size) for stack, size in rows if stack.startswith("main ("))
+    judged = judged_by_heaptrack(into, recording)
     known = numbers(profile)
     assert (known["cumulative_peak"], known["cumulative_current"], known["allocation_count"]) == (
-        judged["peak"], judged["leaked"], judged["allocations"]), (known, judged)
-    for of, cost in (("peak", "peak"), ("end", "leaked")):
-        mine = sum(size for stack, size in collapsed(into, of).items() if stack.startswith("main ("))
-        assert mine == of_main[cost], (of, mine, of_main)
+        judged["peak"].total(), judged["leaked"].total(), judged["allocations"].total()), (known, judged)
     # What the program does itself: 50 blocks of which 40 stay, a block that grows to the peak, and 1,000 that come and go.
     ends_in = lambda stacks, function: sum(size for stack, size in stacks.items() if f"{function} (recorded_program.cpp:" in stack)
-    at_peak, at_end = collapsed(into, "peak"), collapsed(into, "end")
-    assert (ends_in(at_peak, "keep"), ends_in(at_end, "keep")) == (50_000, 40_000)
-    assert (ends_in(at_peak, "grow"), ends_in(at_end, "grow")) == (2**20, 0)
-    assert ends_in(collapsed(into, "all"), "churn") == 500_000 and ends_in(at_peak, "churn") == 0
+    in_main = lambda stacks: sum(size for stack, size in stacks.items() if ";main (" in ";" + stack)
+    for options in ((), ("--frames", "own")):
+        profile = into.profile(recording, options=options)
+        assert numbers(profile) == known
+        for of, cost in (("peak", "peak"), ("end", "leaked")):
+            assert in_main(collapsed(into, of)) == in_main(judged[cost]), (of, options)
+        at_peak, at_end = collapsed(into, "peak"), collapsed(into, "end")
+        assert (ends_in(at_peak, "keep"), ends_in(at_end, "keep")) == (50_000, 40_000)
+        assert (ends_in(at_peak, "grow"), ends_in(at_end, "grow")) == (2**20, 0)
+        assert ends_in(collapsed(into, "all"), "churn") == 500_000 and ends_in(at_peak, "churn") == 0
+        assert not any(";operator new" in ";" + stack for stack in at_peak)
     names = {operation["name"] for operation in profile["operations"]}
-    assert not any(name.startswith(("operator new", "_start")) for name in names), names
+    assert names and not any(name.startswith(("operator new", "_start")) for name in names), names
+    into.profile(recording)
+    asked = callers(into)
+    assert [size for caller, size in asked.items() if caller.startswith("grow (recorded_program.cpp:")] == [2**20], asked
+    assert [size for caller, size in asked.items() if caller.startswith("keep (recorded_program.cpp:")] == [50_000], asked
+    assert re.search(r"^ *1\.00 MiB .* grow \(recorded_program", run(into.memprof, "show", into.trace).stdout, re.MULTILINE)
+    page = into.folder / "page.html"
+    run(into.memprof, "report", into.trace, "-o", page)
+    # As heaptrack has it, written and judged by heaptrack, and read back.
+    check_written(into, into.trace, known)
     assert profile["duration_ns"] >= 30_000_000
     assert not any(odd["count"] for odd in profile["spaces"][0]["anomalies"].values())
     fact = profile["facts"]["heaptrack_recording"][0]
@@ -269,6 +326,36 @@ def check_recorded(into, program):
     # What was not interpreted is refused, with what to do.
     run("heaptrack", "--raw", "-o", into.folder / "other", program)
     assert "raw" in into.tried(next(into.folder.glob("other.raw.*")).read_bytes()).stderr
+
+
+def check_written(into, trace, known):
+    """A trace written for heaptrack_print has its peak, number of blocks and bytes at the end, there and when it is read back."""
+    written = into.folder / "written.heaptrack"
+    run(into.memprof, "convert", trace, "-o", written)
+    judged = judged_by_heaptrack(into, written)
+    totals = {cost: by_stack.total() for cost, by_stack in judged.items()}
+    assert totals == {"peak": known["cumulative_peak"], "leaked": known["cumulative_current"], "allocations": known["allocation_count"]}, (
+        totals, known)
+    before = {of: collapsed(into, of, trace) for of in ("peak", "end", "all")}
+    again = into.folder / "again.memtrace"
+    run(into.memprof, "import", "heaptrack", written, "-o", again)
+    run(into.memprof, "profile", again, "-o", into.folder / "again.json")
+    assert numbers(json.loads((into.folder / "again.json").read_text())) == known
+    assert {of: collapsed(into, of, again) for of in ("peak", "end", "all")} == before
+    return judged
+
+
+def check_written_stacks(into, program):
+    """What `memprof run --stacks=all` records of a program is what heaptrack_print shows of it."""
+    need_heaptrack()
+    trace, profile = into.folder / "run.memtrace", into.folder / "run.json"
+    run(into.memprof, "run", "--stacks=all", "--trace", trace, "--profile", profile, "--", program)
+    judged = check_written(into, trace, numbers(json.loads(profile.read_text())))
+    of = lambda cost, function: sum(size for stack, size in judged[cost].items() if f";{function} (" in stack or f";{function};" in stack)
+    assert (of("peak", "keep"), of("leaked", "keep"), of("allocations", "keep")) == (50_000, 40_000, 50), judged["peak"]
+    assert (of("peak", "grow"), of("leaked", "grow")) == (2**20, 0), judged["peak"]
+    text = run("heaptrack_print", "-f", into.folder / "written.heaptrack").stdout
+    assert "recorded_program.cpp:" in text and str(program) in text, text
 
 
 def main():

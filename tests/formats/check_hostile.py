@@ -300,7 +300,7 @@ def check_output(memprof, folder):
 
     for out in ("/dev/full", folder / "absent" / "out", folder):
         fails(run(memprof, "import", "rmm", log, "-o", out), str(out))
-    for form in ("collapsed", "speedscope", "pprof", "dhat", "massif", "chrome", "perfetto", "torch-snapshot", "session"):
+    for form in ("collapsed", "speedscope", "pprof", "dhat", "massif", "heaptrack", "chrome", "perfetto", "torch-snapshot", "session"):
         for out in ("/dev/full", folder / "absent" / "out", folder):
             done = run(memprof, "export", trace, "--format", form, "-o", out)
             assert done.returncode == 1 and str(out) in done.stderr.splitlines()[-1], done

@@ -50,6 +50,9 @@ struct peak_callers {
     std::string caller;
   };
   std::vector<named_block> largest;  ///< blocks with a stack, largest first, as many as were asked for
+
+  /// Whether there is anything to say.
+  [[nodiscard]] bool has_rows() const noexcept { return bytes > 0 && (!callers.empty() || unsampled_blocks > 0); }
 };
 
 /// Reads the peak of a trace with stacks, by three passes; memory for what is live. `recorded` is the trace's row of facts.

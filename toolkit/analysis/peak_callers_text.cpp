@@ -29,7 +29,7 @@ namespace {
 }  // namespace
 
 std::string to_text(const peak_callers& of, const text_options& options) {
-  if (of.bytes <= 0 || (of.callers.empty() && of.unsampled_blocks == 0)) return {};
+  if (!of.has_rows()) return {};
   detail::summary_section section;
   section.is_wide = true;
   section.table.has_titles = true;
@@ -83,7 +83,7 @@ std::string to_text(const peak_callers& of, const text_options& options) {
   if (of.missing_blocks > 0) {
     text.add_lines("Without", [&](detail::marked_text& line) {
       line.add_count(of.missing_blocks, "block has", "blocks have")
-          .add(" no stack and should: the stacks were too many")
+          .add(" no stack and should: the stacks were too many, or could not be walked")
           .end_line();
     });
   }

@@ -87,7 +87,8 @@ void add_reading_options(CLI::App& command, reading_options& options) {
   command
       .add_option("--frames", options.frames,
                   "heaptrack, torch-snapshot: the frames of stacks that become operations: own (without those of the C++ "
-                  "standard library and of allocators, the default) or all")
+                  "standard library and of allocators, the default of torch-snapshot) or all; without, heaptrack's stacks stay "
+                  "stacks, as of memprof run --stacks=all")
       ->type_name("KIND")
       ->check(one_of("kind", {"own", "all"}));
   command
@@ -114,7 +115,8 @@ std::function<void()> add_writing_options(CLI::App& command, conversion& asked) 
   add("--of", asked.of, "collapsed", "count the bytes live at the peak or at the end, or all that were allocated (default: peak)")
       ->type_name("WHAT")
       ->check(one_of("value", {"peak", "end", "all"}));
-  add("--space", asked.space, "dhat, massif", "memory space (default: the one with the greatest peak)")->type_name("NAME");
+  add("--space", asked.space, "dhat, massif, heaptrack", "memory space (default: the one with the greatest peak)")
+      ->type_name("NAME");
   add("--run", asked.run, "csv, jsonl, parquet, speedscope", "name of the run (default: the name of FILE)")->type_name("NAME");
   add("--label", asked.labels, "csv, jsonl, parquet, pprof", "label for the run, such as commit=3f2c1e; may be repeated")
       ->type_name("NAME=VALUE")

@@ -26,6 +26,7 @@
 #include <array>
 #include <cstddef>
 #include <map>
+#include <optional>
 
 namespace memprof_tool {
 namespace {
@@ -151,7 +152,7 @@ class foreign_reader {
     return {damage};
   }
   reading_result read_heaptrack() {
-    memprof::heaptrack_source source{file_, path_, kept_frames()};
+    memprof::heaptrack_source source{file_, path_, options_.frames.empty() ? std::nullopt : std::optional{kept_frames()}};
     memprof::trace_writer writer{trace_, with_limit(source.info())};
     source.write_to(writer);
     finish(writer, source.damage(), "HEAPTRACK");

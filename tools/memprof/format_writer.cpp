@@ -11,6 +11,7 @@
 #include <memprof/profile/write_json.hpp>
 #include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/heaptrack/writer.hpp>
 #include <memprof/toolkit/format/perfetto/chrome_trace.hpp>
 #include <memprof/toolkit/format/perfetto/perfetto.hpp>
 #include <memprof/toolkit/format/perfetto/timeline_events.hpp>
@@ -52,21 +53,15 @@ class format_writer {
 
   void write() {
     using self = format_writer;
-    static const std::map<std::string_view, void (self::*)()> writers{{"collapsed", &self::write_collapsed},
-                                                                      {"speedscope", &self::write_speedscope},
-                                                                      {"pprof", &self::write_pprof},
-                                                                      {"dhat", &self::write_dhat},
-                                                                      {"massif", &self::write_massif},
-                                                                      {"chrome", &self::write_chrome},
-                                                                      {"perfetto", &self::write_perfetto},
-                                                                      {"torch-snapshot", &self::write_torch},
-                                                                      {"csv", &self::write_csv},
-                                                                      {"jsonl", &self::write_json_lines},
-                                                                      {"parquet", &self::write_parquet},
-                                                                      {"session", &self::write_session},
-                                                                      {"profile", &self::write_profile},
-                                                                      {"trace", &self::write_trace},
-                                                                      {"packed-trace", &self::write_packed_trace}};
+    static const std::map<std::string_view, void (self::*)()> writers{
+        {"collapsed", &self::write_collapsed},  {"speedscope", &self::write_speedscope},
+        {"pprof", &self::write_pprof},          {"dhat", &self::write_dhat},
+        {"massif", &self::write_massif},        {"heaptrack", &self::write_heaptrack},
+        {"chrome", &self::write_chrome},        {"perfetto", &self::write_perfetto},
+        {"torch-snapshot", &self::write_torch}, {"csv", &self::write_csv},
+        {"jsonl", &self::write_json_lines},     {"parquet", &self::write_parquet},
+        {"session", &self::write_session},      {"profile", &self::write_profile},
+        {"trace", &self::write_trace},          {"packed-trace", &self::write_packed_trace}};
     (this->*writers.at(asked_.format))();
   }
 
@@ -146,6 +141,12 @@ class format_writer {
     if (index == table.spaces.size())
       memprof::detail::raise("'" + space.name + "' has no allocations: there is nothing to export");
     to_file(asked_.output, [&](memprof::file_sink& sink) { memprof::write_dhat(table, index, sink); });
+  }
+  void write_heaptrack() {
+    const memprof::space_profile& space = one_space();
+    const bool has_stacks = memprof::recorded_stacks_of(input_.profile()).has_value();
+    const memprof::calls_of_stack calls = has_stacks ? memprof::frames_by_name() : memprof::calls_of_stack{};
+    to_file(asked_.output, [&](memprof::file_sink& sink) { memprof::write_heaptrack(input_.events(), space.name, calls, sink); });
   }
   void write_massif() {
     const memprof::space_profile& space = one_space();
@@ -244,6 +245,8 @@ class format_writer {
   }
 
   void write_profile() {
+    if (!input_.is_own() && memprof::recorded_stacks_of(input_.profile(asked_.asked_facets())))
+      print_error(asked_.subcommand, "a profile has no stacks: --frames own makes their frames operations; a trace has them");
     const std::string text = memprof::to_json_text(input_.profile(asked_.asked_facets())) + '\n';
     write_output(asked_.output, [&](std::FILE* file) { return memprof::detail::write_text(file, text); });
   }

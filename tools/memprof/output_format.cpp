@@ -10,8 +10,9 @@
 namespace memprof_tool {
 namespace {
 
-/// Lines of a stack and a number.
+/// Lines of a stack and a number. A recording of heaptrack begins like one: with its versions.
 bool is_collapsed(std::string_view begin) {
+  if (begin.starts_with("v ")) return false;
   const std::string_view line = begin.substr(0, begin.find('\n'));
   const std::size_t blank = line.rfind(' ');
   return blank != line.npos && blank + 1 < line.size() && line.find_first_not_of("0123456789", blank + 1) == line.npos;
@@ -61,6 +62,11 @@ const std::vector<output_format>& output_formats() {
        {"a file for ms_print", [](std::string_view begin) { return begin.starts_with("desc: "); }},
        {".massif"},
        ""},
+      {"heaptrack",
+       "heaptrack_print",
+       {"a recording of memprof's for heaptrack", [](std::string_view begin) { return begin.starts_with("v 10000 1\nX "); }},
+       {".heaptrack"},
+       "individual blocks"},
       {"chrome",
        "and Kineto",
        {"a trace for Chrome", [](std::string_view begin) { return begin.starts_with("{\"displayTimeUnit\""); }},

@@ -1,16 +1,17 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/peak_callers.hpp>
 
 #include <cstdio>
+#include <optional>
 #include <string>
 
 namespace memprof_tool {
 
-/// Who asked for what was live at the peak of a trace with stacks, as a table, and as the names of the profile's largest blocks.
-/// Empty, with nothing changed, if the trace has no stacks, or no longer the events of its peak.
-[[nodiscard]] std::string add_callers(memprof::profile& profile, std::FILE* file, const std::string& path,
-                                      const memprof::text_options& options);
+/// Who asked for what was live at the peak of a trace with stacks, also as the names of the profile's largest blocks. None, with
+/// nothing changed, if the trace has no stacks, or no longer the events of its peak.
+[[nodiscard]] std::optional<memprof::peak_callers> add_callers(memprof::profile& profile, std::FILE* file,
+                                                               const std::string& path);
 
 }  // namespace memprof_tool

@@ -20,6 +20,9 @@
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
+#include <memprof/toolkit/analysis/peak_callers.hpp>
+#include <memprof/toolkit/analysis/peak_callers_json.hpp>
+#include <memprof/toolkit/analysis/peak_callers_text.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
@@ -40,6 +43,7 @@
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -155,12 +159,13 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   profile.process.command_line = plain_command(std::move(profile.process.command_line));
   const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
   std::string text;
+  std::optional<memprof::peak_callers> callers;
   if (profile.spaces.empty() && !records_itself()) {
     text = "memprof run: no allocation of '" + name_of(arguments.command) + "' was recorded" + not_captured_text(profile) + "\n";
   } else {
     const memprof::detail::file_handle file = open_recording(last->path);
-    const std::string callers = add_callers(profile, file.get(), last->path, options);
-    text = memprof::to_text(profile, options) + callers;
+    callers = add_callers(profile, file.get(), last->path);
+    text = memprof::to_text(profile, options) + (callers ? memprof::to_text(*callers, options) : "");
   }
   std::vector<other_process> others;
   for (const process_trace& trace : traces) {
@@ -184,7 +189,9 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   }
   if (!arguments.json.empty()) {
     keep_other_file(arguments.json, summary_kind);
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(memprof::summary_json(profile)) + '\n');
+    nlohmann::ordered_json answer = memprof::summary_json(profile);
+    if (callers && callers->has_rows()) answer["callers"] = memprof::to_json(*callers);
+    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(answer) + '\n');
   }
 }
 

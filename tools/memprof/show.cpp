@@ -16,6 +16,9 @@
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/peak_callers.hpp>
+#include <memprof/toolkit/analysis/peak_callers_json.hpp>
+#include <memprof/toolkit/analysis/peak_callers_text.hpp>
 #include <memprof/toolkit/analysis/reserved_causes.hpp>
 #include <memprof/toolkit/analysis/reserved_causes_json.hpp>
 #include <memprof/toolkit/analysis/reserved_causes_text.hpp>
@@ -34,6 +37,7 @@
 #include <memory>
 #include <new>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -143,8 +147,8 @@ int run_show(const show_arguments& arguments) {
       if (!read.complaint.empty()) memprof::detail::raise(read.complaint);
       require_something(read.profile, arguments.file);
     }
-    std::string callers;
-    if (read.is_trace) callers = add_callers(read.profile, file.get(), arguments.file, options_of(arguments));
+    std::optional<memprof::peak_callers> callers;
+    if (read.is_trace) callers = add_callers(read.profile, file.get(), arguments.file);
     std::vector<memprof::reserved_causes> causes;
     if (read.is_trace && (arguments.as_json || has_callers(arguments)))
       causes = find_reserved_causes(read.profile, file.get(), arguments.file);
@@ -153,12 +157,13 @@ int run_show(const show_arguments& arguments) {
       if (named.provenance.file.empty()) named.provenance.file = arguments.file;
       nlohmann::ordered_json answer = memprof::with_caveats(memprof::summary_json(named), {read.complaint});
       if (!causes.empty()) answer["reserved_causes"] = memprof::to_json(causes);
+      if (callers && callers->has_rows()) answer["callers"] = memprof::to_json(*callers);
       print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
     } else {
       std::string text = text_of(read.profile, arguments);
       if (has_callers(arguments)) {
         for (const memprof::reserved_causes& each : causes) text += '\n' + memprof::to_text(each, options_of(arguments));
-        text += callers;
+        if (callers) text += memprof::to_text(*callers, options_of(arguments));
       }
       print(text, stdout, arguments.as_csv ? text_colors::none : text_colors::own);
     }

@@ -1,7 +1,10 @@
 #include <memprof/config.hpp>
+#include <memprof/profile/fact/heap_stacks.hpp>
 #include <memprof/toolkit/format/function_name.hpp>
 #include <memprof/toolkit/format/heaptrack/blocks.hpp>
 #include <memprof/toolkit/format/heaptrack/heaptrack.hpp>
+#include <memprof/toolkit/format/heaptrack/operations.hpp>
+#include <memprof/toolkit/format/heaptrack/stack_labels.hpp>
 #include <memprof/toolkit/format/heaptrack/stacks.hpp>
 #include <memprof/toolkit/format/line_reader.hpp>
 #include <memprof/toolkit/format/quoted_text.hpp>
@@ -9,6 +12,7 @@
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
+#include <memprof/trace/label.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <array>
@@ -16,6 +20,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,15 +41,16 @@ constexpr std::int64_t ns_per_ms = 1'000'000;
 /// that none appears to last or to free: heaptrack records neither.
 class heaptrack_open_stack {
  public:
-  heaptrack_open_stack(trace_writer& writer, detail::heaptrack_stacks& stacks) : writer_(writer), stacks_(stacks) {}
+  /// `names`: null, if stacks are no operations.
+  heaptrack_open_stack(trace_writer& writer, detail::heaptrack_operations* names) : writer_(writer), names_(names) {}
 
   void go_to(std::uint32_t stack) {
-    if (stack == stack_) return;
-    const std::vector<std::uint32_t>& names = stacks_.operations_of(stack);
+    if (names_ == nullptr || stack == stack_) return;
+    const std::vector<std::uint32_t>& names = names_->operations_of(stack);
     std::size_t same = 0;
     while (same < names.size() && same < open_.size() && open_[same].name == names[same]) ++same;
     close(same);
-    for (; same < names.size(); ++same) open_.push_back({names[same], writer_.begin_operation(stacks_.name_of(names[same]), {})});
+    for (; same < names.size(); ++same) open_.push_back({names[same], writer_.begin_operation(names_->name_of(names[same]), {})});
     stack_ = stack;
   }
   void close(std::size_t kept = 0) {
@@ -59,7 +65,7 @@ class heaptrack_open_stack {
   };
 
   trace_writer& writer_;
-  detail::heaptrack_stacks& stacks_;
+  detail::heaptrack_operations* names_;
   std::vector<frame> open_;
   std::uint32_t stack_ = 0;
 };
@@ -93,8 +99,9 @@ bool is_heaptrack(std::FILE* file) {
   return numbers.next(heaptrack) && (numbers.rest().empty() || numbers.next(version)) && numbers.rest().empty();
 }
 
-heaptrack_source::heaptrack_source(std::FILE* file, const std::filesystem::path& path, stack_frames frames)
-    : lines_(file, path, longest_recorded_line), stacks_(frames) {
+heaptrack_source::heaptrack_source(std::FILE* file, const std::filesystem::path& path, std::optional<stack_frames> operations)
+    : lines_(file, path, longest_recorded_line) {
+  if (operations) operations_.emplace(stacks_, *operations);
   info_.operations = imported_operations;
   const bool has_line = lines_.next();
   if (has_line && lines_.line().starts_with("\xEF\xBB\xBFv "))
@@ -109,7 +116,9 @@ heaptrack_source::heaptrack_source(std::FILE* file, const std::filesystem::path&
 
 void heaptrack_source::write_to(trace_writer& writer) {
   const space_id cpu = writer.space("cpu");
-  heaptrack_open_stack open{writer, stacks_};
+  heaptrack_open_stack open{writer, operations_ ? &*operations_ : nullptr};
+  heap_stacks recorded;
+  recorded.unwinder = "heaptrack";
   for (; has_line_ && !lines_.is_cut(); has_line_ = lines_.next()) {
     const std::string_view line = lines_.line();
     if (line.starts_with("+ ")) {
@@ -117,7 +126,9 @@ void heaptrack_source::write_to(trace_writer& writer) {
       const std::uint64_t address = blocks_.allocate(kind);
       if (address == 0) lines_.fail("size exceeds 2^62 bytes");
       open.go_to(blocks_[kind].stack);
-      writer.allocate(cpu, block_address{address}, blocks_[kind].bytes, {});
+      const label stack = operations_ ? 0 : labels_.of(blocks_[kind].stack, writer);
+      if (stack == 0) ++recorded.missing_blocks;
+      writer.put_event({0, address, blocks_[kind].bytes, stack, event_kind::allocate, cpu.value, 0});
     } else if (line.starts_with("- ")) {
       const std::uint64_t kind = kind_in(line);
       const std::uint64_t address = blocks_.deallocate(kind);
@@ -132,6 +143,7 @@ void heaptrack_source::write_to(trace_writer& writer) {
     }
   }
   open.close();
+  if (!operations_) writer.add_facts(to_table(std::vector{recorded}));
   writer.add_facts(to_table(std::vector{recording_}));
   if (lines_.is_cut()) {
     damage_ = "line " + std::to_string(lines_.number()) + " is cut off";
@@ -150,6 +162,8 @@ void heaptrack_source::read_version(std::string_view line) {
   if (version == 0 && heaptrack == first_without_version) version = 1;
   if (version < oldest_version || version > newest_version)
     lines_.fail("unsupported version " + std::to_string(version) + " of heaptrack's format; expected 1, 2 or 3");
+  constexpr std::uint64_t first_within_calls = 0x010300;  // whose addresses are one below those that calls return to
+  if (heaptrack >= first_within_calls) labels_.set_address_offset(1);
   recording_.file_version = static_cast<std::int64_t>(version);
   recording_.heaptrack_version =
       std::to_string(heaptrack >> 16) + '.' + std::to_string(heaptrack >> 8 & 0xff) + '.' + std::to_string(heaptrack & 0xff);

@@ -2,6 +2,8 @@
 
 #include <memprof/toolkit/format/function_name.hpp>
 #include <memprof/toolkit/format/heaptrack/blocks.hpp>
+#include <memprof/toolkit/format/heaptrack/operations.hpp>
+#include <memprof/toolkit/format/heaptrack/stack_labels.hpp>
 #include <memprof/toolkit/format/heaptrack/stacks.hpp>
 #include <memprof/toolkit/format/line_reader.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -9,6 +11,7 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -44,12 +47,18 @@ struct heaptrack_recording_fact {
 /// An unpacked heaptrack recording, interpreted as the program `heaptrack` writes it: versions 1 to 3 of its format.
 /// docs/formats.md says what is lost and how the rest is mapped.
 ///
+/// The stacks of allocations are those of the trace (docs/stacks.md), with the names that heaptrack found; or their frames become
+/// operations, if these are asked for.
+///
 /// Read once, line by line. Takes memory for the recording's tables (strings, instruction pointers, stacks, and an entry for each
 /// pair of a size and a stack) and 16 bytes for each block at the maximum number of live blocks.
 class heaptrack_source {
  public:
-  /// Reads the lines that describe the recording. The caller keeps the file; `path` is its name for messages.
-  heaptrack_source(std::FILE* file, const std::filesystem::path& path, stack_frames frames = stack_frames::own);
+  /// Reads the lines that describe the recording. The caller keeps the file; `path` is its name for messages. `operations` says
+  /// which frames become operations; without, the trace has the stacks themselves.
+  heaptrack_source(std::FILE* file, const std::filesystem::path& path, std::optional<stack_frames> operations = {});
+  heaptrack_source(const heaptrack_source&) = delete;
+  heaptrack_source& operator=(const heaptrack_source&) = delete;
 
   /// The command line of the program. The recording has no wall-clock time.
   [[nodiscard]] const capture_info& info() const noexcept { return info_; }
@@ -84,6 +93,8 @@ class heaptrack_source {
   std::uint64_t page_bytes_ = 0;
   std::int64_t now_ms_ = 0;
   detail::heaptrack_stacks stacks_;
+  std::optional<detail::heaptrack_operations> operations_;
+  detail::heaptrack_stack_labels labels_{stacks_};
   detail::heaptrack_blocks blocks_;
   bool is_whole_ = false;
   std::string damage_;

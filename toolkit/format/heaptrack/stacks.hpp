@@ -1,13 +1,11 @@
 #pragma once
 
-#include <memprof/toolkit/format/function_name.hpp>
+#include <memprof/config.hpp>
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 /// @file
@@ -30,17 +28,32 @@ class heaptrack_numbers {
   std::string_view rest_;
 };
 
-/// Strings, instruction pointers with their inlined frames, and stacks.
-///
-/// A stack is expanded only on request, so that a short file cannot make it long: memory is proportional to the lines.
+/// Strings, instruction pointers with their inlined frames, and stacks: memory is proportional to the lines.
 class heaptrack_stacks {
  public:
   /// The most frames of a stack: heaptrack records 64 calls, each with the functions inlined there.
   static constexpr std::size_t max_frames = 4096;
-  /// The most operations that a stack becomes. A deeper one keeps its outermost frames and its innermost.
-  static constexpr std::size_t max_operations = 256;
 
-  explicit heaptrack_stacks(stack_frames frames) noexcept : kept_(frames) {}
+  /// A function, with numbers of strings.
+  struct frame {
+    std::uint32_t function;
+    std::uint32_t file;
+    std::uint32_t line;  ///< 0: unknown
+  };
+  /// A return address.
+  struct instruction {
+    std::uint64_t address;
+    std::uint32_t module;  ///< the number of its path
+    std::uint32_t first;   ///< index of its innermost frame; those around it follow
+    std::uint32_t count;
+  };
+  /// The innermost call of a stack.
+  struct call {
+    std::uint32_t pointer;  ///< the number of its instruction; 0: at an unknown address
+    std::uint32_t around;   ///< the number of the stack it is in; 0: none
+    std::uint32_t frames;   ///< including those of the parent stack
+    std::uint32_t depth;    ///< return addresses, including those of the parent stack
+  };
 
   // Each of these takes a line without its kind, and returns what is wrong with it, or null.
 
@@ -52,44 +65,24 @@ class heaptrack_stacks {
 
   [[nodiscard]] bool contains(std::uint64_t stack) const noexcept { return stack <= calls_.size(); }
 
-  /// The names of the operations that a stack stands for, outermost first: from `main`, or whatever else heaptrack takes for the
-  /// start of a program, to the caller of `operator new` or of the library that called it. Valid until the next call.
-  [[nodiscard]] const std::vector<std::uint32_t>& operations_of(std::uint32_t stack);
-  [[nodiscard]] std::string_view name_of(std::uint32_t operation) const noexcept { return *names_[operation].text; }
+  [[nodiscard]] std::size_t frame_count() const noexcept { return frames_.size(); }
+  [[nodiscard]] std::size_t instruction_count() const noexcept { return instructions_.size(); }
+  [[nodiscard]] std::size_t stack_count() const noexcept { return calls_.size(); }
+
+  // These take numbers that exist.
+
+  [[nodiscard]] const call& innermost(std::uint32_t stack) const noexcept { return calls_[stack - 1]; }
+  [[nodiscard]] const instruction& pointer(std::uint32_t number) const noexcept { return instructions_[number - 1]; }
+  [[nodiscard]] const frame& frame_at(std::uint32_t index) const noexcept { return frames_[index]; }
+  /// Empty for 0.
+  [[nodiscard]] std::string_view text(std::uint32_t string) const noexcept;
 
  private:
-  struct instruction {
-    std::uint32_t first;  ///< index of its first frame
-    std::uint32_t count;
-  };
-  struct call {
-    std::uint32_t pointer;
-    std::uint32_t around;
-    std::uint32_t frames;  ///< including those of the parent stack
-  };
-  struct name {
-    const std::string* text;
-    bool is_operator_new;
-    bool is_library;
-    bool is_outermost;
-  };
-
-  static constexpr std::uint32_t no_name = std::numeric_limits<std::uint32_t>::max();
-
-  [[nodiscard]] std::string_view text(std::uint64_t string) const noexcept;
-
-  /// The number of a frame's name: `function (file:line)`, or `function (module)` without a file.
-  [[nodiscard]] std::uint32_t frame(std::string_view function, std::string_view file, std::uint64_t line);
-
-  stack_frames kept_;
   std::string strings_;  ///< concatenated: most are short, and there are many
   std::vector<std::size_t> string_ends_;
-  std::vector<std::uint32_t> frames_;  ///< names, by instruction, innermost first
+  std::vector<frame> frames_;  ///< by instruction, innermost first
   std::vector<instruction> instructions_;
   std::vector<call> calls_;
-  std::unordered_map<std::string, std::uint32_t> ids_;
-  std::vector<name> names_;
-  std::vector<std::uint32_t> expanded_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

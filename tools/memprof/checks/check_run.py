@@ -363,6 +363,13 @@ def check_outputs():
         written = json.loads((folder / "a.json").read_text())
         shown = json.loads(subprocess.run([TOOL, "show", folder / "a.memtrace", "--json"], capture_output=True, check=True).stdout)
         expect("the summary", {**written, "file": None}, {**shown, "file": None})
+        expect("who asked, without stacks", written.get("callers"), None)
+        subprocess.run([TOOL, "run", "--stacks=all", "--trace", folder / "s.memtrace", "--json", folder / "s.json", "--", PROGRAM, "stacks"],
+                       capture_output=True, check=True)
+        asked = json.loads((folder / "s.json").read_text())["callers"]
+        shown = json.loads(subprocess.run([TOOL, "show", folder / "s.memtrace", "--json"], capture_output=True, check=True).stdout)
+        expect("who asked", asked, shown["callers"])
+        expect("the bytes of who asked", [row["bytes"] for row in asked["rows"] if "innermost" in row["caller"]], [75_000])
         same = folder / "same"
         ran = subprocess.run([TOOL, "run", "--trace", same, "--profile", same, "--", PROGRAM, "family"], capture_output=True, text=True,
                              check=False)

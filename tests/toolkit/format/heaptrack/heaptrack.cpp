@@ -92,7 +92,7 @@ const std::string tables =
     "a 64 3\n"  // 2: 100 bytes, at the same place but without `operator new`
     "a 0 0\n";  // 3: nothing, from nowhere
 
-TEST_CASE("heaptrack: blocks, times and stacks are those of the recording", "[format]") {
+TEST_CASE("heaptrack: blocks, times and operations are those of the recording", "[format]") {
   const reading got = read("v 10000 1\nX ./app --steps 3\nI 1000 4000\n" + tables +
                            "+ 0\n+ 0\n"
                            "c a\nR 5\n+ 1\n- 0\n"
