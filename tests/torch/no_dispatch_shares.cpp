@@ -82,7 +82,8 @@ TEST_CASE("torch no_dispatch: a size by numbers drawn after others that were not
   CHECK(sizes_after([] {  // labels from data rest on no draw
           const auto large = unknown_numbers();
           (void)torch::arange(100).gt(50).nonzero();
-        }).empty());
+        })
+            .empty());
   CHECK(sizes_after([] {
           const auto large = unknown_numbers();
           const auto mask = torch::rand({100}) > 0.5;
