@@ -56,6 +56,41 @@ TEST_CASE("torch no_dispatch: uniform numbers are below p with the probability p
   CHECK(selected(torch::bernoulli(torch::full({1000, 100}, 0.15)).to(torch::kBool)) == 15'000);
 }
 
+TEST_CASE("torch no_dispatch: a size by numbers drawn after others that were not is listed, until the generator is seeded") {
+  const auto sizes_after = [](auto&& program) {
+    auto capture = begin_no_dispatch();
+    torch::manual_seed(1);
+    program();
+    const auto& profile = capture.profile();
+    CHECK(profile.exact == sizes_of(profile).empty());
+    return sizes_of(profile);
+  };
+  const auto select = [] { return torch::rand({100}).gt(0.5).nonzero(); };
+  CHECK(sizes_after(select).empty());
+  const auto listed = sizes_after([&] {
+    const auto large = unknown_numbers();
+    CHECK(select().size(0) < 100);
+  });
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0].name == "aten::nonzero");
+  CHECK_THAT(std::string{listed[0].cause}, ContainsSubstring("random numbers, drawn after others"));
+  CHECK(sizes_after([&] {
+          const auto large = unknown_numbers();
+          torch::manual_seed(2);
+          (void)select();
+        }).empty());
+  CHECK(sizes_after([] {  // labels from data rest on no draw
+          const auto large = unknown_numbers();
+          (void)torch::arange(100).gt(50).nonzero();
+        })
+            .empty());
+  CHECK(sizes_after([] {
+          const auto large = unknown_numbers();
+          const auto mask = torch::rand({100}) > 0.5;
+          (void)large.index({torch::indexing::Slice{}, torch::arange(100)}).t().index({mask});
+        }).size() == 1);
+}
+
 TEST_CASE("torch no_dispatch: a comparison with indices of n things holds for one in n") {
   for (const torch::Device device : {torch::Device{torch::kCPU}, torch::Device{torch::kCUDA}}) {
     INFO(device);

@@ -398,6 +398,22 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   CHECK(contains(shown(), "          owners of the rest unknown: the profiler itself ran out of memory\n"));
 }
 
+TEST_CASE("text: what an allocator reserved must fit the device, not only what was live") {
+  memprof::profile profile = training();
+  profile.device = "small";
+  memprof::space_profile& space = profile.spaces[0];  // 8 MiB live at the peak
+  space.capacity = 10 * mib;
+  const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Fit"); };
+  space.reserved.peak = 9 * mib;
+  CHECK(shown() ==
+        "Fit       fits small: 1.00 MiB of 10.0 MiB free when most was reserved; the device's context is not counted\n");
+  space.reserved.peak = 10 * mib;
+  CHECK(shown() == "Fit       fits small: 0 B of 10.0 MiB free when most was reserved; the device's context is not counted\n");
+  space.reserved.peak = 13 * mib;
+  CHECK(shown() ==
+        "Fit       may not fit small: 13.0 MiB reserved of 10.0 MiB, 3.00 MiB too much; live bytes alone would leave 2.00 MiB\n");
+}
+
 TEST_CASE("text: memory on cores is compared core by core") {
   memprof::profile profile = training();
   memprof::space_profile& space = profile.spaces[0];

@@ -11,6 +11,7 @@
 #include <memprof/backend/torch/simulation/refused_zeros.hpp>
 #include <memprof/backend/torch/simulation/shape_functions.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
+#include <memprof/backend/torch/simulation/skipped_draws.hpp>
 #include <memprof/backend/torch/simulation/taped_kernel.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/type_promotion.hpp>
@@ -166,14 +167,6 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
   return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
 }
 
-/// After a kernel has run on zeros that decided the size of its result.
-inline void assume_size_of_result(torch_call& call) {
-  const c10::IValue& result = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
-  const bool is_dense_tensor = result.isTensor() && result.toTensor().defined() && result.toTensor().layout() == c10::kStrided;
-  (void)call.assume_length(is_dense_tensor ? result.toTensor().numel() : 0, 0,
-                           "the sizes of the results depend on data: assumed to be those for zeros");
-}
-
 /// 4. and 7.
 inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (facts.bytes > max_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
@@ -188,7 +181,7 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
       else
         run_or_play_kernel(call, plan, keys, facts.bytes);
     });
-    if (!is_size_known) assume_size_of_result(call);
+    if (!is_size_known) assume_size_of_result(call, "the sizes of the results depend on data: assumed to be those for zeros");
   } catch (const kernel_too_large&) {
     run_approximately(call, plan);
   } catch (const c10::Error&) {
@@ -224,6 +217,7 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
 /// 4. to 8.
 inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
+  const bool is_drawn = plan.depends_on_data && reads_drawn_after_skipped(call, plan);
   std::optional<cuda_reduction> reduction;
   if (facts.is_on_cuda && plan.on_cuda == cuda_memory::reduction && call.argument(0).isTensor()) reduction.emplace(call);
   // Acquire pairs with the release in `set_rule`.
@@ -242,6 +236,7 @@ inline void simulate_memory(torch_call& call, operator_plan& plan, const call_fa
   if (reduction.has_value()) reduction->hold_partial_results(call);
   const std::int64_t bytes = this_simulating_thread.allocated_bytes - bytes_before;
   if (call.cause() != nullptr) plan.count_estimate(call.cause(), bytes);
+  if (is_drawn && call.cause_of_length() == nullptr) assume_size_of_result(call, drawn_after_skipped);
   if (call.cause_of_length() != nullptr &&
       !this_simulating_thread.meta_device.has_value()) {  // within another call, that is listed
     assumed_sizes::instance().add(plan.name, call.cause_of_length(), call.assumed_length(), call.greatest_length(), bytes);
@@ -265,9 +260,9 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
                             (rule == nullptr || rule->use != rule_use::always);
   const std::vector<at::Tensor> written = facts.writes ? written_tensors(call, plan) : std::vector<at::Tensor>{};
   const bool runs_on_values = suits_values && !facts.is_on_cuda;
-  if (runs_on_values && !facts.writes && run_on_values(call, plan, keys)) return;
+  if (runs_on_values && !facts.writes && run_listed_on_values(call, plan, keys, written)) return;
   const likely_result shares{call, plan};
-  if (runs_on_values && facts.writes && run_on_values(call, plan, keys)) {
+  if (runs_on_values && facts.writes && run_listed_on_values(call, plan, keys, written)) {
     return shares.give_to_results(call, written);  // a part of an unknown tensor may have been written
   }
   const bool computes_bytes = runs_small_kernel(plan, facts, rule) && materialize_arguments(call, plan);
@@ -281,6 +276,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   }
   std::optional<nominal_result> nominal;
   if (!computes_bytes || facts.is_on_cuda) nominal.emplace(call, plan);
+  if (plan.draws && !computes_bytes) skipped_draws::instance().skip(call, facts.is_on_cuda);
   simulate_memory(call, plan, facts, keys);
   for (const at::Tensor& tensor : written) forget_values(tensor);
   if (nominal.has_value()) nominal->give_to_results(call);

@@ -103,6 +103,7 @@ struct fake_block {
   std::atomic<double> share{std::numeric_limits<double>::quiet_NaN()};  ///< of elements that are not zero: see `likely_share`
   std::atomic<bool> is_share_said{false};                               ///< the program has said it
   std::atomic<std::int64_t> choices{0};                                 ///< of how many things integers are indices; 0: unknown
+  std::atomic<bool> is_drawn_after_skipped = false;                     ///< see skipped_draws.hpp
   std::atomic<bool> lacks_bytes = false;  ///< small, but no kernel has computed its bytes: see `materialize`
   c10::DataPtr real;                      ///< frees a real block and records that
 };

@@ -56,6 +56,7 @@ struct operator_plan {
   cuda_memory on_cuda = cuda_memory::unknown;             ///< what the CUDA kernel holds
   bool is_pointwise = false;                              ///< computes element by element
   bool depends_on_data = false;                           ///< the sizes of the results do
+  bool draws = false;                                     ///< random numbers, from a generator
   bool depends_on_masks = false;                          ///< the sizes depend only on masks
   bool holds_by_data = false;                             ///< scratch memory depends on data
   bool refuses_zeros = false;                             ///< its kernel throws if given zeros
@@ -163,6 +164,7 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.depends_on_masks =
       name.name == "aten::index" || name.name == "aten::masked_select" || name.name == "aten::_index_put_impl_";
   plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape);
+  plan.draws = called.hasTag(at::Tag::nondeterministic_seeded);
 }
 
 /// The plans of all operators called so far, and their rules. Thread-safe.

@@ -10,6 +10,7 @@
 #include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/backend/torch/simulation/meta_allocator.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/skipped_draws.hpp>
 #include <memprof/backend/torch/simulation/threads.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/zero_pages.hpp>
@@ -98,6 +99,7 @@ inline void begin_simulation(const device_description& device) {
   all_operator_plans().forget_estimates();
   unknown_reads::instance().begin();
   assumed_sizes::instance().begin();
+  skipped_draws::instance().begin();
   install_meta_allocator();
   const bool has_fake_cuda = is_cuda(device);
   fake_cuda_device.begin_capture();

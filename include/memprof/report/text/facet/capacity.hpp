@@ -55,9 +55,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return source.device.empty() ? line.add("the device") : line.add_name(source.device);
 }
 
-/// What is compared with the capacity.
+/// The greatest number of live bytes that the capacity must hold.
 [[nodiscard, gnu::cold]] inline std::int64_t peak_for_capacity(const space_profile& space) {
   return space.capacity_is_per_core ? space.cores.peaks.total : space.cumulative_peak;
+}
+
+/// Whether an allocator reported what it took from the device, which is what the device must hold.
+[[nodiscard, gnu::cold]] inline bool reserved_counts(const space_profile& space) {
+  return !space.capacity_is_per_core && space.reserved.peak > space.cumulative_peak;
 }
 
 /// The first allocation that exceeded the space's capacity, and what would help.
@@ -76,10 +81,30 @@ namespace memprof::inline MEMPROF_ABI::detail {
   add_remedy(line.end_line(), full);
 }
 
+/// "4.12 GiB of 16.0 GiB free when most was reserved; the device's context is not counted". An allocator that may not reserve
+/// more gives back what it caches before it fails, so what is reserved beyond the capacity is no proof that the program would
+/// fail.
+[[gnu::cold]] inline void add_room_for_reserved(marked_text& line, const profile& source, const space_profile& space) {
+  const std::int64_t free = subtract_saturating(space.capacity, space.reserved.peak);
+  if (free >= 0) {
+    add_device(line.add("fits ", emphasis::strong), source).add(": ").add_bytes(free);
+    line.add(" of ").add_bytes(space.capacity).add(" free when most was reserved; the device's context is not counted");
+    return;
+  }
+  add_device(line.add("may not fit ", emphasis::alarm), source).add(": ").add_bytes(space.reserved.peak);
+  line.add(" reserved of ").add_bytes(space.capacity).add(", ");
+  line.add_bytes(subtract_saturating(space.reserved.peak, space.capacity)).add(" too much; live bytes alone would leave ");
+  line.add_bytes(subtract_saturating(space.capacity, space.cumulative_peak)).add("");
+}
+
 /// "5.12 GiB of 16.0 GiB free at the peak", or why that is unknown.
 [[gnu::cold]] inline void add_room(marked_text& line, const profile& source, const space_profile& space) {
   if (space.capacity_is_per_core && !has_blocks_on_cores(space)) {
     line.add("per-core fit unknown: each core has ").add_bytes(space.capacity).add(", but no block was recorded on cores");
+    return;
+  }
+  if (reserved_counts(space)) {
+    add_room_for_reserved(line, source, space);
     return;
   }
   add_device(line.add("fits ", emphasis::strong), source).add(": ");
@@ -93,7 +118,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   }
 }
 
-/// Whether the space's live bytes fit; empty if no device was named.
+/// Whether the space's live bytes, and what its allocator reserved for them, fit; empty if no device was named.
 [[gnu::cold]] inline void fit_section(summary_section& section, const answer_topic& topic) {
   const space_profile& space = *topic.space;
   marked_text& line = section.lines;
