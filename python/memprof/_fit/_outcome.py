@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from .. import _core
+
 
 @dataclasses.dataclass
 class Outcome:
@@ -28,7 +30,18 @@ class Outcome:
     allocated: int = 0
     #: What the allocator would reserve of a device without a limit.
     reserved: int = 0
+    #: Whether it fits with all that is expected, and how sure that is: "fits", "probably_fits", "probably_fails", "does_not_fit".
     fits: bool = False
+    certainty: str = ""
+    #: What is expected in all: with the CUDA context, and what is that and other memory which the allocator does not have.
+    total: int = 0
+    beside: int = 0
+    #: Name, bytes, least bytes, most bytes (-1: unknown) and source of each part; and as text.
+    parts: list[tuple[str, int, int, int, str]] = dataclasses.field(default_factory=list)
+    parts_text: str = ""
+    uncertain_parts: list[str] = dataclasses.field(default_factory=list)
+    #: What may change the verdict.
+    uncertainty: str = ""
     #: Of the request that fails: the operation's path, and its size.
     operation: str = ""
     requested: int = 0
@@ -47,6 +60,16 @@ class Outcome:
     @property
     def failed(self) -> bool:
         return self.ended in ("exit", "raised", "died")
+
+    def judge(self, prediction: _core._Prediction, capacity: int) -> None:
+        """Takes what a replay says of that device."""
+        fit = prediction.fit
+        self.allocated, self.reserved, self.fits = fit.allocated, fit.reserved, fit.fits
+        self.operation, self.requested = fit.fails_at, fit.requested
+        self.certainty, self.parts, self.parts_text = prediction.certainty, prediction.parts, prediction.parts_text
+        self.total, self.beside = prediction.total, prediction.beside
+        self.uncertain_parts = prediction.uncertain_parts
+        self.uncertainty = prediction.uncertainty(capacity - min(self.total, capacity) if fit.fits else capacity - self.total)
 
     @property
     def failure(self) -> str:

@@ -80,16 +80,18 @@ class ProgramTrials:
         capacity = self._request.capacity
         if space.name == self._request.space:
             trace = _core.Trace(path)
-            fit = trace.fit(capacity, space=space.name, alloc_conf=self._request.alloc_conf)
-            outcome.allocated, outcome.reserved, outcome.fits = fit.allocated, fit.reserved, fit.fits
-            outcome.operation, outcome.requested = fit.fails_at, fit.requested
+            conf = self._request.alloc_conf
+            outcome.judge(trace._predict(capacity, self._request.context, space=space.name, alloc_conf=conf), capacity)
         else:
             outcome.allocated = outcome.reserved = outcome.live
+            outcome.total = outcome.live
             outcome.fits = outcome.live <= capacity
+            outcome.certainty = "fits" if outcome.fits else "does_not_fit"
             outcome.operation = space.peak_operation
         for name in _core.device_presets:
             if limit := _core._cuda_capacity(name):
                 has_room = outcome.live <= limit
                 if has_room and space.name == self._request.space:
-                    has_room = trace.fit(limit, space=space.name, alloc_conf=self._request.alloc_conf).fits
+                    context = self._request.said_context or _core._cuda_context(name)
+                    has_room = trace._predict(limit, context, space=space.name, alloc_conf=self._request.alloc_conf).fit.fits
                 outcome.presets[name] = has_room

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _USAGE = "memprof fit --device NAME [OPTIONS] SCRIPT.py [ARGUMENTS], or -m MODULE ..., or -- PROGRAM ...; docs/fit_script.md"
-_VALUES = ("--device", "--vary", "--steps", "--timeout", "--json-out")
+_VALUES = ("--device", "--context", "--vary", "--steps", "--timeout", "--json-out")
 _FLAGS = ("--json", "--show-output", "--only-as-given")
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 #: How scripts call the number of sequences of a step, the likeliest first.
@@ -124,6 +124,10 @@ class Request:
         self.device = self._device(self.device_name)
         self.space = "cuda:0"
         self.capacity = _capacity(self.device, self.device_name)
+        #: What the device holds besides the allocator's memory: least, expected and most bytes, and the source; and if it is the
+        #: user's number.
+        self.said_context = _context(values["--context"], self.capacity) if "--context" in values else None
+        self.context: tuple[int, int, int, str] = self.said_context or _core._cuda_context(self.device)
 
     def __enter__(self) -> Request:
         return self
@@ -193,6 +197,16 @@ def _capacity(device: str, name: str) -> int:
     if not capacity:
         raise _core.Error(f"--device {name} is no CUDA device with a limit, which scripts are simulated on; use gpu-24gb or a size")
     return capacity
+
+
+def _context(text: str, capacity: int) -> tuple[int, int, int, str]:
+    size = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)|0", text, re.IGNORECASE)
+    if size is None:
+        raise _core.Error(f"--context is '{text}'; expected a size as 700MiB, or 0 for none")
+    nbytes = int(float(size[1]) * _UNITS[size[2].upper()]) if size[1] else 0
+    if nbytes >= capacity:
+        raise _core.Error(f"--context {text} leaves nothing of the device")
+    return nbytes, nbytes, nbytes, ""
 
 
 def _keep_other_file(path: str) -> None:

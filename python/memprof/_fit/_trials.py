@@ -30,6 +30,9 @@ class Plan:
     device: str
     space: str
     capacity: int
+    #: Least, expected and most bytes, and the source; on any device, if the user said it.
+    context: tuple[int, int, int, str]
+    said_context: tuple[int, int, int, str] | None
     alloc_conf: str
     steps: int
     changes: tuple[str, ...]
@@ -68,6 +71,8 @@ class Trials:
             device=request.device,
             space=request.space,
             capacity=request.capacity,
+            context=request.context,
+            said_context=request.said_context,
             alloc_conf=request.alloc_conf,
             steps=request.steps,
             changes=changes,
