@@ -3,9 +3,11 @@
 #include "core.hpp"
 #include "exports.hpp"
 #include "path_argument.hpp"
+#include "simulation.hpp"
 #include "table.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
@@ -24,18 +26,18 @@
 #include <memprof/toolkit/analysis/memory_prediction_text.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
-#include <memprof/trace/cuda_context.hpp>
 #include <memprof/trace/trace_file.hpp>
 
-#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace memprof_python {
 
@@ -112,11 +114,10 @@ struct trace_fit {
 };
 
 [[nodiscard]] trace_fit fit_of(const recorded_trace& self, std::int64_t capacity, const std::string& space,
-                               const std::string& alloc_conf, bool descending_addresses, std::int64_t context) {
+                               const std::string& alloc_conf, bool descending_addresses) {
   memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(alloc_conf);
   options.descending_addresses = descending_addresses;
   options.capacity = capacity;
-  options.context = context;
   memprof::allocation_sequence sequence{std::string_view{space}};
   with_view(self, [&](const memprof::trace_source_view& source) { source.visit(sequence); });
   trace_fit result{memprof::fit_memory(sequence, options), {}};
@@ -124,65 +125,49 @@ struct trace_fit {
   return result;
 }
 
-/// The least, expected and most bytes of a context, and the source of the numbers.
-using context_values = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::string>;
-
-/// What the parts of a prediction add up to, and whether it fits.
+/// What the parts of a run on a device are, and whether it fits.
 struct trace_prediction {
-  trace_fit judged;
-  memprof::memory_prediction prediction;
-  memprof::fit_certainty certainty;
+  memprof::predicted_fit judged;
+  std::string operation;  ///< of the request that fails
 };
 
-[[nodiscard]] trace_prediction prediction_of(const recorded_trace& self, std::int64_t capacity, const context_values& context,
-                                             const std::string& space, const std::string& alloc_conf, bool descending_addresses) {
-  memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(alloc_conf);
-  options.descending_addresses = descending_addresses;
-  options.capacity = capacity;
+[[nodiscard]] trace_prediction prediction_of(const recorded_trace& self, const std::string& device,
+                                             std::optional<std::int64_t> context, const std::string& space,
+                                             const std::string& alloc_conf) {
   memprof::allocation_sequence sequence{std::string_view{space}};
   with_view(self, [&](const memprof::trace_source_view& source) { source.visit(sequence); });
-  const memprof::profile run = profile_of(self, false);
-  const memprof::space_profile* const found = run.find_space(space);
-  const auto& [least, expected, most, source] = context;
-  const memprof::cuda_context beside{least, expected, most, source};
-  const memprof::space_profile none;
-  memprof::predicted_fit fit = memprof::predict_fit(sequence, run, found == nullptr ? none : *found, options, beside);
-  trace_prediction result{{std::move(fit.fit), {}}, std::move(fit.prediction), fit.certainty};
-  if (result.judged.fit.first_failure) {
-    result.judged.operation = memprof::operation_path(sequence, result.judged.fit.first_failure->operation);
-  }
+  const memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(alloc_conf);
+  trace_prediction result{memprof::predict_fit(sequence, profile_of(self, false), space, device_named(device), options, context),
+                          {}};
+  const std::optional<memprof::failed_allocation>& failure = result.judged.fit.first_failure;
+  if (failure) result.operation = memprof::operation_path(sequence, failure->operation);
   return result;
 }
 
 void bind_prediction(nb::module_& module) {
-  module.def(
-      "_cuda_context",
-      [](const std::string& device) {
-        const memprof::cuda_context found = memprof::cuda_context_of(device_named(device));
-        return context_values{found.least, found.expected, found.most, std::string{found.source}};
-      },
-      "device"_a, "What a process holds of a CUDA device besides its allocator's memory: least, expected and most bytes, source.");
-  nb::class_<trace_prediction>(module, "_Prediction")
-      .def_prop_ro("fit", [](const trace_prediction& self) { return self.judged; })
-      .def_prop_ro("total", [](const trace_prediction& self) { return self.prediction.bytes(); })
-      .def_prop_ro("beside", [](const trace_prediction& self) { return self.prediction.beside_blocks(); })
-      .def_prop_ro("certainty",
+  using row = std::tuple<std::string, std::int64_t, std::int64_t, std::optional<std::int64_t>, std::string>;
+  nb::class_<trace_prediction>(module, "_Prediction", "What a run takes of a CUDA device, in parts. In bytes.")
+      .def_prop_ro("fits", [](const trace_prediction& self) { return self.judged.fits(); })
+      .def_prop_ro("is_certain", [](const trace_prediction& self) { return self.judged.is_certain; })
+      .def_prop_ro("fails_at", [](const trace_prediction& self) { return self.operation; })
+      .def_prop_ro("requested",
                    [](const trace_prediction& self) {
-                     return std::string{memprof::fit_certainty_names[static_cast<std::size_t>(self.certainty)]};
+                     return self.judged.fit.first_failure ? self.judged.fit.first_failure->requested : 0;
                    })
+      .def_prop_ro("allocated", [](const trace_prediction& self) { return self.judged.fit.unlimited_stats.allocated_bytes.peak; })
+      .def_prop_ro("reserved", [](const trace_prediction& self) { return self.judged.prediction.reserved(); })
+      .def_prop_ro("total", [](const trace_prediction& self) { return self.judged.prediction.total(); })
       .def_prop_ro("parts",
                    [](const trace_prediction& self) {
-                     std::vector<std::tuple<std::string, std::int64_t, std::int64_t, std::int64_t, std::string>> rows;
-                     for (const memprof::predicted_memory& part : self.prediction.parts) {
-                       rows.emplace_back(part.part, part.bytes, part.least_bytes, part.most_bytes, part.source);
+                     std::vector<row> rows;
+                     for (const memprof::memory_part& part : self.judged.prediction.parts) {
+                       const auto most = part.is_known() ? std::optional{part.most} : std::nullopt;
+                       rows.emplace_back(part.name, part.bytes, part.least, most, part.source);
                      }
                      return rows;
                    })
-      .def_prop_ro("parts_text", [](const trace_prediction& self) { return memprof::parts_text(self.prediction); })
-      .def_prop_ro("uncertain_parts", [](const trace_prediction& self) { return memprof::uncertain_parts_text(self.prediction); })
-      .def("uncertainty", [](const trace_prediction& self, std::int64_t spare) {
-        return memprof::uncertainty_text(self.prediction, self.certainty, spare);
-      }, "spare"_a);
+      .def_prop_ro("parts_text", [](const trace_prediction& self) { return memprof::parts_text(self.judged.prediction); })
+      .def_prop_ro("sources_text", [](const trace_prediction& self) { return memprof::sources_text(self.judged.prediction); });
 }
 
 void bind_fit(nb::module_& module) {
@@ -240,16 +225,16 @@ void bind_traces(nb::module_& module) {
           },
           "name"_a, nb::kw_only(), "run"_a = "", without_gil{},
           "A table of the run: 'runs', 'segments', 'operations', 'blocks' (every block ever allocated) or 'events'.")
-      .def(
-          "_predict", prediction_of, "capacity"_a, "context"_a, nb::kw_only(), "space"_a = "cuda:0", "alloc_conf"_a = "",
-          "descending_addresses"_a = false, without_gil{})
+      .def("_predict", prediction_of, "device"_a, nb::kw_only(), "context"_a = nb::none(), "space"_a = "cuda:0",
+           "alloc_conf"_a = "", without_gil{},
+           "The parts of the run on a CUDA device; `context` is the user's number for what the CUDA context takes.")
       .def(
           "fit", fit_of, "capacity"_a, nb::kw_only(), "space"_a = "cuda:0", "alloc_conf"_a = "", "descending_addresses"_a = false,
-          "context"_a = 0, without_gil{},
+          without_gil{},
           "Replays the trace through a model of PyTorch's caching allocator on a device of `capacity` bytes; 0: without a limit. "
           "`alloc_conf` is a value of PYTORCH_CUDA_ALLOC_CONF. `descending_addresses` is for PyTorch up to 2.11, where the "
           "addresses that "
-          "CUDA's driver hands out decide among free blocks of one size. `context` bytes of the device are not the allocator's.");
+          "CUDA's driver hands out decide among free blocks of one size.");
 }
 
 }  // namespace memprof_python

@@ -64,7 +64,8 @@ struct memory_fit {
 [[nodiscard]] fragmentation fragmentation_at_peak(const allocation_sequence& sequence, const caching_allocator_options& options);
 
 /// A capacity, found by bisection, into which the steps fit while they do not fit into 2 MiB less: a multiple of 2 MiB. Nothing
-/// if no capacity suffices, 0 if there are no steps. `options.capacity` is ignored; `options.context` is a part of the result. Costs up to about twenty replays.
+/// if no capacity suffices, 0 if there are no steps. `options.capacity` is ignored; `options.context` is a part of the result.
+/// Costs up to about twenty replays.
 ///
 /// With a caching allocator, more memory is not always better: which blocks are returned, and so how the rest is divided, depends
 /// on when the device is first full. Some smaller capacities may suffice, and some larger ones may not.

@@ -1,73 +1,77 @@
 #pragma once
 
 #include <memprof/config.hpp>
-#include <memprof/profile/fact/predicted_memory.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
-#include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
 #include <memprof/toolkit/analysis/memory_fit.hpp>
-#include <memprof/trace/cuda_context.hpp>
+#include <memprof/trace/device_description.hpp>
 
-#include <array>
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 /// @file
-/// What a CUDA device must have for a run: a sum of named parts, each an interval where it is uncertain, and whether it fits.
+/// What a run takes of a CUDA device, as a sum of named parts, and whether the device has room for it. docs/predicted_memory.md
+/// has the sources of what is not simulated.
 
 namespace memprof::inline MEMPROF_ABI {
 
 class allocation_sequence;
 struct profile;
-struct space_profile;
 
-/// The parts of what a run takes of a device. In bytes.
+/// A part of what a run takes, in bytes.
+struct memory_part {
+  static constexpr std::int64_t not_known = -1;
+
+  std::string name;             ///< "parameters", "CUDA context"
+  std::int64_t bytes = 0;       ///< what is counted
+  std::int64_t least = 0;       ///< it is at least so much
+  std::int64_t most = 0;        ///< and at most so much; `not_known`: nothing is known, so nothing is counted
+  bool is_of_allocator = true;  ///< whether it is in what the allocator reserves
+  std::string source = {};      ///< who measured it where; empty: it is simulated, or the user's number
+
+  [[nodiscard]] bool is_known() const noexcept { return most != not_known; }
+
+  bool operator==(const memory_part&) const = default;
+};
+
+/// The parts of what a run takes of a device.
 struct memory_prediction {
-  std::vector<predicted_memory> parts;
+  std::vector<memory_part> parts;
 
-  /// What is expected: the sum of all parts.
-  [[nodiscard]] std::int64_t bytes() const noexcept;
-  /// The least and the most; parts of which nobody knows a limit count as expected.
-  [[nodiscard]] std::int64_t least() const noexcept;
-  [[nodiscard]] std::int64_t most() const noexcept;
-  /// What is expected besides blocks and what is reserved for them.
-  [[nodiscard]] std::int64_t beside_blocks() const noexcept;
-  /// The part of that name, or a null pointer.
-  [[nodiscard]] const predicted_memory* find(std::string_view part) const noexcept;
+  /// What is counted: the sum of all parts.
+  [[nodiscard]] std::int64_t total() const noexcept;
+  /// What the allocator reserves of a device without a limit: the sum of its parts.
+  [[nodiscard]] std::int64_t reserved() const noexcept;
+  /// What is counted besides what the allocator reserves, and the least and the most that it may be. Parts that are not known
+  /// count nothing.
+  [[nodiscard]] std::int64_t besides() const noexcept;
+  [[nodiscard]] std::int64_t least_besides() const noexcept;
+  [[nodiscard]] std::int64_t most_besides() const noexcept;
+
+  bool operator==(const memory_prediction&) const = default;
 };
 
-/// The parts of a run in one of its spaces: its blocks at their peak by category, what the allocator adds to them (`peaks`: on a
-/// device without a limit), the context, and what may come on top because the run's facts say that kernels were estimated.
-[[nodiscard]] memory_prediction predict_memory(const profile& run, const space_profile& space,
-                                               const caching_allocator_stats& peaks, const cuda_context& context);
+/// The parts of a run whose blocks are in `space` of its profile, of which the allocator reserves `reserved` bytes: blocks at the
+/// peak by category, workspaces of libraries that the profile lists, what the allocator adds by rounding and fragmentation, and
+/// the parts besides. `context`, if given, is the user's number for the CUDA context.
+[[nodiscard]] memory_prediction predict_memory(const profile& run, std::string_view space, std::int64_t reserved,
+                                               const device_description& device, std::optional<std::int64_t> context = {});
 
-/// How sure it is that something fits.
-enum class fit_certainty : std::uint8_t {
-  fits,            ///< even if each uncertain part takes the most
-  probably_fits,   ///< as expected, but not if each takes the most
-  probably_fails,  ///< not as expected, but it does if each takes the least
-  does_not_fit,    ///< not even then
-};
-
-/// Names of the `fit_certainty` values, in order.
-inline constexpr std::array<std::string_view, 4> fit_certainty_names{"fits", "probably_fits", "probably_fails", "does_not_fit"};
-
-/// Whether a run fits on a device, with all parts.
+/// Whether a run fits on a device with all parts.
 struct predicted_fit {
-  memory_fit fit;  ///< as expected
+  memory_fit fit;  ///< with what is counted besides the allocator's memory
   memory_prediction prediction;
-  fit_certainty certainty = fit_certainty::does_not_fit;
+  bool is_certain = true;  ///< whether the answer is the same with the least and the most that is known of each part
 
   [[nodiscard]] bool fits() const noexcept { return fit.fits(); }
 };
 
-/// Judges the steps of a run in a space of its profile. `options.capacity` is the device's, `options.context` is ignored. Costs two
-/// or three replays. Raises an error if the options are invalid.
-[[nodiscard]] predicted_fit predict_fit(const allocation_sequence& sequence, const profile& run, const space_profile& space,
-                                        caching_allocator_options options, const cuda_context& context);
-
-/// How sure it is that the steps fit beside what the parts take that are not blocks; `fit` is the answer as expected.
-[[nodiscard]] fit_certainty certainty_of(const allocation_sequence& sequence, const caching_allocator_options& options,
-                                         const memory_fit& fit, const memory_prediction& prediction);
+/// Judges the steps of a run in a space of its profile on a CUDA device: the capacity of `options`, and `context` of it, are the
+/// device's. Costs two to four replays. Raises an error if the options are invalid.
+[[nodiscard]] predicted_fit predict_fit(const allocation_sequence& sequence, const profile& run, std::string_view space,
+                                        const device_description& device, caching_allocator_options options = {},
+                                        std::optional<std::int64_t> context = {});
 
 }  // namespace memprof::inline MEMPROF_ABI

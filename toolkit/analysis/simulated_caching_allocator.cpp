@@ -86,7 +86,7 @@ bool simulated_caching_allocator::has_room(std::int64_t bytes, char* message, st
     if (is_there) {
       model_->withdraw(block);
     } else {
-      free_bytes = std::max<std::int64_t>(model_->options().available() - model_->stats().reserved_bytes.current, 0);
+      free_bytes = std::max<std::int64_t>(model_->options().capacity - model_->stats().reserved_bytes.current, 0);
       std::snprintf(message, room, "%s", refusal(bytes).c_str());
     }
     made.swap(changes_);
@@ -98,14 +98,10 @@ bool simulated_caching_allocator::has_room(std::int64_t bytes, char* message, st
 
 std::string simulated_caching_allocator::refusal(std::int64_t bytes) const {
   const caching_allocator_stats& now = model_->stats();
-  const caching_allocator_options& options = model_->options();
+  const std::int64_t capacity = model_->options().capacity;
   const std::int64_t reserved = now.reserved_bytes.current;
-  std::string text = "CUDA out of memory. Tried to allocate " + size_text(bytes) + ". GPU 0 has a total capacity of " +
-                     size_text(options.capacity) + " of which " +
-                     size_text(std::max<std::int64_t>(options.available() - reserved, 0)) + " is free.";
-  if (options.context != 0)
-    text += " Including non-PyTorch memory, this process has " + size_text(options.context + reserved) + " memory in use.";
-  return text + " Of the allocated memory " +
+  return "CUDA out of memory. Tried to allocate " + size_text(bytes) + ". GPU 0 has a total capacity of " + size_text(capacity) +
+         " of which " + size_text(std::max<std::int64_t>(capacity - reserved, 0)) + " is free. Of the allocated memory " +
          size_text(now.allocated_bytes.current) + " is allocated by PyTorch, and " +
          size_text(reserved - now.allocated_bytes.current) +
          " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "

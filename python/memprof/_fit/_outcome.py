@@ -30,18 +30,15 @@ class Outcome:
     allocated: int = 0
     #: What the allocator would reserve of a device without a limit.
     reserved: int = 0
-    #: Whether it fits with all that is expected, and how sure that is: "fits", "probably_fits", "probably_fails", "does_not_fit".
-    fits: bool = False
-    certainty: str = ""
-    #: What is expected in all: with the CUDA context, and what is that and other memory which the allocator does not have.
+    #: All parts, with the CUDA context and what else is not the allocator's.
     total: int = 0
-    beside: int = 0
-    #: Name, bytes, least bytes, most bytes (-1: unknown) and source of each part; and as text.
-    parts: list[tuple[str, int, int, int, str]] = dataclasses.field(default_factory=list)
+    #: Whether the device has room for them; and whether the answer is the same with the least and the most that is known of each.
+    fits: bool = False
+    is_certain: bool = True
+    #: Name, bytes, least and most bytes (None: not known) and source of each part; in words; and the sources, in words.
+    parts: list[tuple[str, int, int, int | None, str]] = dataclasses.field(default_factory=list)
     parts_text: str = ""
-    uncertain_parts: list[str] = dataclasses.field(default_factory=list)
-    #: What may change the verdict.
-    uncertainty: str = ""
+    sources_text: list[str] = dataclasses.field(default_factory=list)
     #: Of the request that fails: the operation's path, and its size.
     operation: str = ""
     requested: int = 0
@@ -61,15 +58,17 @@ class Outcome:
     def failed(self) -> bool:
         return self.ended in ("exit", "raised", "died")
 
-    def judge(self, prediction: _core._Prediction, capacity: int) -> None:
-        """Takes what a replay says of that device."""
-        fit = prediction.fit
-        self.allocated, self.reserved, self.fits = fit.allocated, fit.reserved, fit.fits
-        self.operation, self.requested = fit.fails_at, fit.requested
-        self.certainty, self.parts, self.parts_text = prediction.certainty, prediction.parts, prediction.parts_text
-        self.total, self.beside = prediction.total, prediction.beside
-        self.uncertain_parts = prediction.uncertain_parts
-        self.uncertainty = prediction.uncertainty(capacity - min(self.total, capacity) if fit.fits else capacity - self.total)
+    def judge(self, prediction: _core._Prediction) -> None:
+        """Takes what a replay says of the device."""
+        self.allocated, self.reserved, self.total = prediction.allocated, prediction.reserved, prediction.total
+        self.fits, self.is_certain = prediction.fits, prediction.is_certain
+        self.operation, self.requested = prediction.fails_at, prediction.requested
+        self.parts, self.parts_text, self.sources_text = prediction.parts, prediction.parts_text, prediction.sources_text
+
+    @property
+    def besides(self) -> int:
+        """What is not the allocator's."""
+        return self.total - self.reserved
 
     @property
     def failure(self) -> str:

@@ -63,8 +63,7 @@ def brief(outcome: Outcome, request: Request) -> str:
 
 def verdict_of(outcome: Outcome) -> str:
     """"fits", "probably does not fit"."""
-    sure = "" if outcome.certainty in ("fits", "does_not_fit") else "probably "
-    return f"{sure}fits" if outcome.fits else f"{sure}does not fit"
+    return ("" if outcome.is_certain else "probably ") + ("fits" if outcome.fits else "does not fit")
 
 
 def _place_of(outcome: Outcome, request: Request) -> str:
@@ -86,7 +85,7 @@ class Report:
             "command": request.command,
             "given": _document_of(given),
             "fits": given.fits,
-            "certainty": given.certainty,
+            "certain": given.is_certain,
             "smallest_preset": self._smallest_preset(),
             "varied": None,
             "largest": None,
@@ -97,8 +96,7 @@ class Report:
         given, request = self._given, self._request
         amount = amount_of(need_of(given, request.capacity), request.capacity)
         if given.fits:
-            spare = request.capacity - need_of(given, request.capacity)
-            self._say(f"{verdict_of(given)} {request.device_name}: {amount}, {size_of(spare)} to spare")
+            self._say(f"{verdict_of(given)} {request.device_name}: {amount}")
         else:
             self._say(f"{verdict_of(given)} {request.device_name}: {amount}, in {_place_of(given, request)}")
         self._say("")
@@ -108,10 +106,8 @@ class Report:
             self._row("", "of a device without a limit; here it gives cached blocks back")
         if given.parts_text:
             self._row("Parts", given.parts_text)
-        for index, line in enumerate(given.uncertain_parts):
-            self._row("Unsure" if index == 0 else "", line)
-        if given.uncertainty:
-            self._row("", given.uncertainty)
+        for index, line in enumerate(given.sources_text):
+            self._row("Besides" if index == 0 else "", line)
         if given.requested:
             self._row("Fails", f"{size_of(given.requested)} requested by {given.operation or 'no operation'}")
         smallest = self._smallest_preset()
@@ -232,18 +228,12 @@ def _document_of(outcome: Outcome) -> dict[str, Any]:
         "fault": outcome.fault,
         "optimizer_steps": outcome.steps,
         "fits": outcome.fits,
+        "certain": outcome.is_certain,
         "live": outcome.live,
-        "certainty": outcome.certainty,
         "reserved": outcome.reserved,
         "total": outcome.total,
         "parts": [
-            {
-                "part": name,
-                "bytes": nbytes,
-                "least_bytes": least,
-                "most_bytes": None if most < 0 else most,
-                "source": source,
-            }
+            {"part": name, "bytes": nbytes, "least_bytes": least, "most_bytes": most, "source": source}
             for name, nbytes, least, most, source in outcome.parts
         ],
         "fails_at": outcome.operation,

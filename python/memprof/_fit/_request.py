@@ -124,10 +124,8 @@ class Request:
         self.device = self._device(self.device_name)
         self.space = "cuda:0"
         self.capacity = _capacity(self.device, self.device_name)
-        #: What the device holds besides the allocator's memory: least, expected and most bytes, and the source; and if it is the
-        #: user's number.
-        self.said_context = _context(values["--context"], self.capacity) if "--context" in values else None
-        self.context: tuple[int, int, int, str] = self.said_context or _core._cuda_context(self.device)
+        #: What the CUDA context takes, if the user says it.
+        self.context = _context(values["--context"], self.capacity) if "--context" in values else None
 
     def __enter__(self) -> Request:
         return self
@@ -172,14 +170,13 @@ class Request:
 
     def _device(self, name: str) -> str:
         """What memprof calls the device: a preset, a file, or for a size a file that is made here."""
-        if size := re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", name, re.IGNORECASE):
+        if (capacity := _size(name)) is not None:
             import json
             import tempfile
 
-            capacity = int(float(size[1]) * _UNITS[size[2].upper()])
             space = {"name": "cuda:0", "capacity": capacity, "size_multiple": 512}
             with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-                device = {"format": "memprof-device", "version": 1, "name": f"gpu-{size[1]}{size[2].lower()}", "spaces": [space]}
+                device = {"format": "memprof-device", "version": 1, "name": f"gpu-{name.replace(' ', '').lower()}", "spaces": [space]}
                 json.dump(device, file)
             self._made_file = file.name
             return file.name
@@ -199,14 +196,19 @@ def _capacity(device: str, name: str) -> int:
     return capacity
 
 
-def _context(text: str, capacity: int) -> tuple[int, int, int, str]:
-    size = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)|0", text, re.IGNORECASE)
-    if size is None:
+def _context(text: str, capacity: int) -> int:
+    nbytes = 0 if text == "0" else _size(text)
+    if nbytes is None:
         raise _core.Error(f"--context is '{text}'; expected a size as 700MiB, or 0 for none")
-    nbytes = int(float(size[1]) * _UNITS[size[2].upper()]) if size[1] else 0
     if nbytes >= capacity:
-        raise _core.Error(f"--context {text} leaves nothing of the device")
-    return nbytes, nbytes, nbytes, ""
+        raise _core.Error(f"--context {text} leaves nothing of the device, which has {capacity} bytes")
+    return nbytes
+
+
+def _size(text: str) -> int | None:
+    """The bytes of "80GB"; None: it is no size."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", text, re.IGNORECASE)
+    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else None
 
 
 def _keep_other_file(path: str) -> None:

@@ -119,17 +119,20 @@ class Trial:
             return
         trace = self._capture.trace
         outcome.live = space.cumulative_peak
-        outcome.judge(trace._predict(plan.capacity, plan.context, space=plan.space, alloc_conf=plan.alloc_conf), plan.capacity)
+
+        def predict(device: str, alloc_conf: str = plan.alloc_conf) -> _core._Prediction:
+            return trace._predict(device, context=plan.context, space=plan.space, alloc_conf=alloc_conf)
+
+        outcome.judge(predict(plan.device))
         outcome.is_estimated = any(profile.facts.get(table) for table in ("approximations", "assumed_sizes"))
         if not plan.is_first:
             return
         for name in _core.device_presets:
-            if capacity := _core._cuda_capacity(name):
-                context = plan.said_context or _core._cuda_context(name)
-                outcome.presets[name] = trace._predict(capacity, context, space=plan.space, alloc_conf=plan.alloc_conf).fit.fits
+            if _core._cuda_capacity(name):
+                outcome.presets[name] = predict(name).fits
         if not outcome.fits:
             conf = ",".join(part for part in (plan.alloc_conf, "expandable_segments:True") if part)
-            outcome.fits_expandable = trace._predict(plan.capacity, plan.context, space=plan.space, alloc_conf=conf).fit.fits
+            outcome.fits_expandable = predict(plan.device, conf).fits
 
     def _watch_argparse(self) -> None:
         original = argparse.ArgumentParser.parse_known_args

@@ -30,9 +30,8 @@ class Plan:
     device: str
     space: str
     capacity: int
-    #: Least, expected and most bytes, and the source; on any device, if the user said it.
-    context: tuple[int, int, int, str]
-    said_context: tuple[int, int, int, str] | None
+    #: What the CUDA context takes, if the user said it.
+    context: int | None
     alloc_conf: str
     steps: int
     changes: tuple[str, ...]
@@ -72,7 +71,6 @@ class Trials:
             space=request.space,
             capacity=request.capacity,
             context=request.context,
-            said_context=request.said_context,
             alloc_conf=request.alloc_conf,
             steps=request.steps,
             changes=changes,
