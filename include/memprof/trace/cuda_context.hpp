@@ -46,14 +46,18 @@ inline constexpr measured_context measured_contexts[] = {
 
 }  // namespace detail
 
-/// What is known of the device. A preset's value is that of the card it stands for, as long as the capacity is the preset's.
-[[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
+/// What is known of the device with that name and capacity. A preset's value is that of the card it stands for, as long as the
+/// capacity is the preset's.
+[[nodiscard]] inline cuda_context cuda_context_of(std::string_view device, std::int64_t capacity) {
   for (const detail::measured_context& measured : detail::measured_contexts) {
-    if (device.name.view() != measured.preset) continue;
-    const device_description preset = device_preset(measured.preset);
-    if (device.tensor_space() == preset.tensor_space()) return measured.context;
+    if (device != measured.preset) continue;
+    if (capacity == device_preset(measured.preset).tensor_space().capacity) return measured.context;
   }
   return {};
+}
+
+[[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
+  return device.empty() ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
