@@ -22889,6 +22889,7 @@ inline constexpr measured_context measured_contexts[] = {
   return {};
 }
 
+/// The same of a device; nothing of none.
 [[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
   return device.empty() ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
 }
