@@ -58,7 +58,8 @@ def need_of(outcome: Outcome, capacity: int) -> int:
 def brief(outcome: Outcome, request: Request) -> str:
     """"fits, 21.2 of 22.5 GiB"."""
     amount = amount_of(need_of(outcome, request.capacity), request.capacity)
-    return f"{verdict_of(outcome)}, {amount}" if outcome.fits else f"{verdict_of(outcome)}, {amount}, in {_place_of(outcome, request)}"
+    text = f"{verdict_of(outcome)}, {amount}"
+    return text if outcome.fits else f"{text}, in {_place_of(outcome, request)}"
 
 
 def verdict_of(outcome: Outcome) -> str:
