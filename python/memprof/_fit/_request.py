@@ -176,7 +176,8 @@ class Request:
 
             space = {"name": "cuda:0", "capacity": capacity, "size_multiple": 512}
             with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-                device = {"format": "memprof-device", "version": 1, "name": f"gpu-{name.replace(' ', '').lower()}", "spaces": [space]}
+                known_as = f"gpu-{name.replace(' ', '').lower()}"
+                device = {"format": "memprof-device", "version": 1, "name": known_as, "spaces": [space]}
                 json.dump(device, file)
             self._made_file = file.name
             return file.name
