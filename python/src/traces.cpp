@@ -3,12 +3,15 @@
 #include "core.hpp"
 #include "exports.hpp"
 #include "path_argument.hpp"
+#include "simulation.hpp"
 #include "table.hpp"
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 
 #include <memprof/detail/error.hpp>
@@ -19,6 +22,8 @@
 #include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
 #include <memprof/toolkit/analysis/memory_fit.hpp>
 #include <memprof/toolkit/analysis/memory_fit_text.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
+#include <memprof/toolkit/analysis/memory_prediction_text.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -26,10 +31,13 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 namespace memprof_python {
 
@@ -117,6 +125,51 @@ struct trace_fit {
   return result;
 }
 
+/// What the parts of a run on a device are, and whether it fits.
+struct trace_prediction {
+  memprof::predicted_fit judged;
+  std::string operation;  ///< of the request that fails
+};
+
+[[nodiscard]] trace_prediction prediction_of(const recorded_trace& self, const std::string& device,
+                                             std::optional<std::int64_t> context, const std::string& space,
+                                             const std::string& alloc_conf) {
+  memprof::allocation_sequence sequence{std::string_view{space}};
+  with_view(self, [&](const memprof::trace_source_view& source) { source.visit(sequence); });
+  const memprof::caching_allocator_options options = memprof::parse_cuda_alloc_conf(alloc_conf);
+  trace_prediction result{memprof::predict_fit(sequence, profile_of(self, false), space, device_named(device), options, context),
+                          {}};
+  const std::optional<memprof::failed_allocation>& failure = result.judged.fit.first_failure;
+  if (failure) result.operation = memprof::operation_path(sequence, failure->operation);
+  return result;
+}
+
+void bind_prediction(nb::module_& module) {
+  using row = std::tuple<std::string, std::int64_t, std::int64_t, std::optional<std::int64_t>, std::string>;
+  nb::class_<trace_prediction>(module, "_Prediction", "What a run takes of a CUDA device, in parts. In bytes.")
+      .def_prop_ro("fits", [](const trace_prediction& self) { return self.judged.fits(); })
+      .def_prop_ro("is_certain", [](const trace_prediction& self) { return self.judged.is_certain; })
+      .def_prop_ro("fails_at", [](const trace_prediction& self) { return self.operation; })
+      .def_prop_ro("requested",
+                   [](const trace_prediction& self) {
+                     return self.judged.fit.first_failure ? self.judged.fit.first_failure->requested : 0;
+                   })
+      .def_prop_ro("allocated", [](const trace_prediction& self) { return self.judged.fit.unlimited_stats.allocated_bytes.peak; })
+      .def_prop_ro("reserved", [](const trace_prediction& self) { return self.judged.prediction.reserved(); })
+      .def_prop_ro("total", [](const trace_prediction& self) { return self.judged.prediction.total(); })
+      .def_prop_ro("parts",
+                   [](const trace_prediction& self) {
+                     std::vector<row> rows;
+                     for (const memprof::memory_part& part : self.judged.prediction.parts) {
+                       const auto most = part.is_known() ? std::optional{part.most} : std::nullopt;
+                       rows.emplace_back(part.name, part.bytes, part.least, most, part.source);
+                     }
+                     return rows;
+                   })
+      .def_prop_ro("parts_text", [](const trace_prediction& self) { return memprof::parts_text(self.judged.prediction); })
+      .def_prop_ro("sources_text", [](const trace_prediction& self) { return memprof::sources_text(self.judged.prediction); });
+}
+
 void bind_fit(nb::module_& module) {
   nb::class_<trace_fit>(module, "MemoryFit", "Whether the steps of a trace fit, and what they need. In bytes.")
       .def_prop_ro("fits", [](const trace_fit& self) { return self.fit.fits(); })
@@ -142,6 +195,7 @@ void bind_fit(nb::module_& module) {
 
 void bind_traces(nb::module_& module) {
   bind_fit(module);
+  bind_prediction(module);
   nb::class_<recorded_trace>(module, "Trace",
                              "Every event of a capture: what profiles are folded from. In memory (`Capture.trace`) or in a file.")
       .def(
@@ -171,6 +225,9 @@ void bind_traces(nb::module_& module) {
           },
           "name"_a, nb::kw_only(), "run"_a = "", without_gil{},
           "A table of the run: 'runs', 'segments', 'operations', 'blocks' (every block ever allocated) or 'events'.")
+      .def("_predict", prediction_of, "device"_a, nb::kw_only(), "context"_a = nb::none(), "space"_a = "cuda:0",
+           "alloc_conf"_a = "", without_gil{},
+           "The parts of the run on a CUDA device; `context` is the user's number for what the CUDA context takes.")
       .def(
           "fit", fit_of, "capacity"_a, nb::kw_only(), "space"_a = "cuda:0", "alloc_conf"_a = "", "descending_addresses"_a = false,
           without_gil{},

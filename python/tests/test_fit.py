@@ -170,6 +170,100 @@ def test_what_does_not_fit_hears_what_would_help(fit: Fit) -> None:
     assert changes[("autocast",)]["outcome"]["live"] < 0.75 * document["given"]["live"]
 
 
+def test_the_parts_add_up_and_the_context_takes_its_share(fit: Fit) -> None:
+    done = fit(SCRIPT, "--json", "--context", "10MiB", arguments=("--batch-size", "16"))
+    assert done.returncode == 0, done.stderr
+    document = json.loads(done.stdout)
+    given, parts = document["given"], {part["part"]: part for part in document["given"]["parts"]}
+    assert given["total"] == sum(part["bytes"] for part in given["parts"]) == given["reserved"] + 10 * MIB == 76 * MIB
+    assert given["fits"] and given["certain"]
+    context = {"part": "CUDA context", "bytes": 10 * MIB, "least_bytes": 10 * MIB, "most_bytes": 10 * MIB, "source": ""}
+    assert parts.pop("CUDA context") == context
+    # The rows, in forward; weight, its gradient and so on.
+    assert parts["parameters"]["bytes"] == 4096
+    assert sum(part["bytes"] for name, part in parts.items() if name != "rounding and fragmentation") == given["live"]
+    assert parts["rounding and fragmentation"]["bytes"] == 66 * MIB - given["live"]
+    # 10 + 2 + 4 * 22 of 100 MiB.
+    assert document["largest"]["value"] == 22 and document["largest"]["one_more"]["total"] == 104 * MIB
+
+
+@pytest.mark.parametrize(
+    "rows, verdict",
+    [
+        # Of 24,207 MiB, an RTX 4090's context takes 473 to 504; the rest 4 a row, and 2.
+        (5925, "fits gpu-24gb: "),
+        (5926, "probably does not fit gpu-24gb: "),
+        (5933, "probably does not fit gpu-24gb: "),
+        (5934, "does not fit gpu-24gb: "),
+    ],
+)
+def test_where_the_context_decides_the_answer_is_uncertain(fit: Fit, rows: int, verdict: str) -> None:
+    done = fit(SCRIPT, "--only-as-given", arguments=("--batch-size", str(rows)), device="gpu-24gb")
+    assert done.returncode == (0 if verdict.startswith("fits") else 3), done.stderr
+    assert done.stdout.startswith(verdict)
+    said = " ".join(done.stdout.split())
+    assert " Parts CUDA context 0.492, " in said and "rounding and fragmentation < 0.01 GiB" in said
+    assert " Besides CUDA context 473 MiB to 504 MiB: 3 published out-of-memory messages, RTX 4090 " in said
+
+
+def test_the_workspaces_of_cublas_are_a_part(fit: Fit) -> None:
+    text = """
+    import torch
+
+    model = torch.nn.Linear(512, 512).cuda()
+    optimizer = torch.optim.SGD(model.parameters())
+    for step in range(2):
+        model(torch.randn(4096, 512, device="cuda")).sum().backward()
+        optimizer.step()
+    """
+    done = fit(text, "--json", "--only-as-given", device="gpu-24gb")
+    assert done.returncode == 0, done.stderr
+    given = json.loads(done.stdout)["given"]
+    parts = {part["part"]: part["bytes"] for part in given["parts"]}
+    # In the forward and the backward pass, as PyTorch gives them to cuBLAS before Hopper; and cuBLASLt's, for the bias.
+    assert parts["cuBLAS workspaces"] == 2 * (2 * 4096 + 8 * 16) * 1024 + MIB
+    assert sum(parts.values()) == given["total"] == given["reserved"] + parts["CUDA context"]
+
+
+def test_what_is_not_known_is_said_and_not_counted(fit: Fit) -> None:
+    text = """
+    import torch
+
+    model = torch.nn.Conv2d(3, 8, 3).cuda()
+    optimizer = torch.optim.SGD(model.parameters())
+    for step in range(2):
+        model(torch.randn(4, 3, 64, 64, device="cuda")).sum().backward()
+        optimizer.step()
+    """
+    done = fit(text, "--only-as-given")
+    assert done.returncode == 0, done.stderr
+    assert "Besides   CUDA context: not known for this device, and not counted\n" in done.stdout
+    assert "          cuDNN workspaces: not known for this device, and not counted\n" in done.stdout
+    done = fit(text, "--json", "--only-as-given", device="gpu-40gb")
+    given = json.loads(done.stdout)["given"]
+    cudnn = given["parts"][-1]
+    assert cudnn["part"] == "cuDNN workspaces" and "A100" in cudnn["source"]
+    assert cudnn["least_bytes"] < cudnn["bytes"] < cudnn["most_bytes"]
+    assert given["total"] == sum(part["bytes"] for part in given["parts"])
+
+
+def test_the_json_has_the_keys_of_its_schema(fit: Fit) -> None:
+    schema = json.loads((pathlib.Path(__file__).parents[2] / "docs" / "fit_script.schema.json").read_text())
+    done = fit(SCRIPT, "--json", arguments=("--batch-size", "40"))
+    document = json.loads(done.stdout)
+    outcome, part = schema["definitions"]["outcome"], schema["definitions"]["part"]
+    change = schema["definitions"]["change"]
+    assert set(schema["required"]) <= set(document) <= set(schema["properties"])
+    assert set(document["given"]) == set(outcome["properties"]) == set(outcome["required"])
+    assert set(document["largest"]) == set(schema["definitions"]["largest"]["properties"])
+    assert document["changes"] and all(set(each) == set(change["properties"]) for each in document["changes"])
+    assert all(set(each) == set(part["properties"]) == set(part["required"]) for each in document["given"]["parts"])
+    assert (schema["properties"]["format"]["const"], schema["properties"]["version"]["const"]) == (
+        document["format"],
+        document["version"],
+    )
+
+
 def test_a_script_whose_memory_is_not_monotone_gets_a_true_edge(fit: Fit) -> None:
     done = fit(SCRIPT, "--json", arguments=("--batch-size", "8", "--extra-if-odd", "8"))
     assert done.returncode == 0, done.stderr
@@ -252,6 +346,8 @@ def test_a_script_without_the_device_is_one_line(fit: Fit) -> None:
         (["--device", "gpu-24gb"], "expected a script or a program"),
         (["--device", "gpu-24gb", "absent.py"], "cannot open 'absent.py'"),
         (["--device", "gpu-24gb", "--show-outputs", "train.py"], "unknown option '--show-outputs'; the nearest is '--show-output'"),
+        (["--device", "gpu-24gb", "--context", "little", "train.py"], "--context is 'little'; expected a size as 700MiB, or 0"),
+        (["--device", "1GiB", "--context", "1GiB", "train.py"], "--context 1GiB leaves nothing of the device"),
         (["--device", "gpu-24gb", "--steps", "0", "train.py"], "--steps is '0'; expected a whole number from 1 on"),
         (["--device", "gpu-24gb", "train.py", "--batch-size", "auto"], "--batch-size is 'auto', not a whole number"),
     ],
@@ -442,8 +538,10 @@ def test_a_file_of_another_kind_is_kept(tmp_path: pathlib.Path) -> None:
     assert (tmp_path / "notes.txt").read_text() == "mine"
 
 
-def fit_program(program: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "memprof", "fit", "--device", "100MiB", "--", str(program), *arguments]
+def fit_program(
+    program: pathlib.Path, *arguments: str, options: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "memprof", "fit", "--device", "100MiB", *options, "--", str(program), *arguments]
     return subprocess.run(command, capture_output=True, text=True)
 
 
@@ -455,6 +553,15 @@ def test_a_program_with_a_session_is_solved_for(program: pathlib.Path) -> None:
     assert lines[0] == "does not fit 100MiB: 122.0 of 100.0 MiB, in forward/attention"
     assert "Largest   --batch-size 24: fits, 98.0 of 100.0 MiB" in lines
     assert "          --batch-size 25: does not fit, 102.0 of 100.0 MiB, in forward/attention" in lines
+
+
+def test_the_parts_of_a_program_add_up(program: pathlib.Path) -> None:
+    done = fit_program(program, "cuda:0", "--batch-size", "20", options=("--json", "--context", "30MiB"))
+    assert done.returncode == 3, done.stderr
+    document = json.loads(done.stdout)
+    given = document["given"]
+    assert given["total"] == sum(part["bytes"] for part in given["parts"]) == (2 + 4 * 20 + 30) * MIB
+    assert document["largest"]["value"] == 17  # 2 + 4 * 17 + 30 = 100
 
 
 def test_a_space_that_is_not_the_devices_is_compared_as_it_is(program: pathlib.Path) -> None:

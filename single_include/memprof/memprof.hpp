@@ -22773,6 +22773,129 @@ struct cuda_pool_memory {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/trace/device_presets.hpp>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The devices known to `device_preset`.
+inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
+                                                                     "gpu-40gb",      "gpu-80gb",       "gpu-141gb"};
+
+namespace detail {
+
+/// Tensors in tiles in banked DRAM; also the cores' own L1, with circular buffers, and two reserved regions.
+[[nodiscard]] inline device_description tiled_device(std::string_view name, std::int64_t banks, std::int64_t bytes_per_bank,
+                                                     std::int64_t dram_alignment, std::uint8_t columns, std::uint8_t rows,
+                                                     std::int64_t l1_bytes) {
+  device_description device;
+  device.name = name;
+  device.layout = tensor_layout::tile;
+  device.core_columns = columns;
+  device.core_rows = rows;
+  constexpr std::int64_t l1_alignment = 16;
+  device.add({.name = "dram", .capacity = banks * bytes_per_bank, .alignment = dram_alignment, .banks = banks});
+  device.add({.name = "l1", .capacity = l1_bytes, .alignment = l1_alignment, .is_per_core = true, .circular_buffers = true});
+  // Both are set apart when the device is opened, with sizes chosen by the program: no limit is known.
+  device.add({.name = "l1_small", .alignment = l1_alignment, .is_per_core = true});
+  device.add({.name = "trace", .alignment = dram_alignment, .banks = banks});
+  return device;
+}
+
+/// One memory, in which the training frameworks' caching allocator rounds every block to 512 bytes.
+[[nodiscard]] inline device_description gpu(std::string_view name, std::int64_t mebibytes) {
+  device_description device;
+  device.name = name;
+  device.add({.name = "cuda:0", .capacity = mebibytes << 20, .alignment = 512, .size_multiple = 512});
+  return device;
+}
+
+}  // namespace detail
+
+/// The description of a common accelerator. For any other name, throws `memprof::error` listing the presets.
+///
+/// Capacities are what the device's allocator can hand out, not the nominal size. For GPUs, the total that CUDA reports on an RTX
+/// 4090, an A100 40 GB, an A100 80 GB and an H200; programs lose a few hundred MiB of it to the CUDA context. For the tiled
+/// devices, banks times the bank size in their allocator's out-of-memory messages: 12 x 1,073,741,792 and 8 x 4,273,390,016
+/// bytes; for their cores, L1 minus the firmware's share, as stated to three decimals in their memory reports: 1.306 and 1.337
+/// MiB on 8 x 8 and 11 x 10 cores.
+[[nodiscard]] inline device_description device_preset(std::string_view name) {
+  if (name == "wormhole-12gb") return detail::tiled_device(name, 12, 1'073'741'792, 32, 8, 8, 1'369'440);
+  if (name == "blackhole-32gb") return detail::tiled_device(name, 8, 4'273'390'016, 64, 11, 10, 1'401'946);
+  if (name == "gpu-24gb") return detail::gpu(name, 24'207);
+  if (name == "gpu-40gb") return detail::gpu(name, 40'336);
+  if (name == "gpu-80gb") return detail::gpu(name, 81'050);
+  if (name == "gpu-141gb") return detail::gpu(name, 143'156);
+  std::string known;
+  for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
+  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/cuda_context.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// What a process takes of a CUDA device besides its allocator's memory.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The memory of a CUDA device that a process with PyTorch holds besides what its allocator takes: the context, and the kernels
+/// and libraries that are loaded when they are first used. In bytes. It depends on the device, the driver and the libraries: what
+/// was measured is listed in docs/predicted_memory.md.
+struct cuda_context {
+  std::int64_t bytes = 0;   ///< the most that was measured
+  std::int64_t least = 0;   ///< the least that was measured
+  std::string_view source;  ///< who measured it where; empty: nothing is known of the device
+
+  [[nodiscard]] constexpr bool is_known() const noexcept { return !source.empty(); }
+
+  bool operator==(const cuda_context&) const = default;
+};
+
+namespace detail {
+
+/// A preset, and what was measured on the card that it stands for.
+struct measured_context {
+  std::string_view preset;
+  cuda_context context;
+};
+
+inline constexpr measured_context measured_contexts[] = {
+    {"gpu-24gb", {std::int64_t{504} << 20, std::int64_t{473} << 20, "3 published out-of-memory messages, RTX 4090"}},
+    {"gpu-40gb",
+     {std::int64_t{1'669} << 20, std::int64_t{498} << 20,
+      "nvidia-smi beside 2,047 trainings of timm; least: 2 published out-of-memory messages, A100 40 GB"}},
+    {"gpu-80gb", {std::int64_t{1'433} << 20, std::int64_t{409} << 20, "3 published out-of-memory messages, A100 80 GB"}},
+    {"gpu-141gb",
+     {804'061'184, 648'871'936, "cudaMemGetInfo on an H200, driver 580.159.04, torch 2.11.0+cu130; least: without libraries"}},
+};
+
+}  // namespace detail
+
+/// What is known of the device with that name and capacity. A preset's value is that of the card it stands for, as long as the
+/// capacity is the preset's.
+[[nodiscard]] inline cuda_context cuda_context_of(std::string_view device, std::int64_t capacity) {
+  for (const detail::measured_context& measured : detail::measured_contexts) {
+    if (device != measured.preset) continue;
+    if (capacity == device_preset(measured.preset).tensor_space().capacity) return measured.context;
+  }
+  return {};
+}
+
+/// The same of a device; nothing of none.
+[[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
+  return device.empty() ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/report/text/device_section.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -22792,7 +22915,19 @@ namespace memprof::inline MEMPROF_ABI::detail {
   line.add(", ").add_bytes(row.unexplained_bytes).add(" other (contexts, modules, other processes)");
 }
 
-/// A line for each device that was asked, at the moment when most of it was used; nothing if none was.
+/// "cuda:0 746 MiB predicted of 23.6 GiB: 173 MiB recorded, 68.7 MiB more reserved, 504 MiB CUDA context (473 MiB to 504 MiB:
+/// ...)".
+[[gnu::cold]] inline void add_predicted_device(marked_text& line, const space_profile& space, const cuda_context& context) {
+  const std::int64_t reserved = space.reserved.peak;
+  line.add_name(space.name).add(" ").add_bytes(reserved + context.bytes, emphasis::strong).add(" predicted of ");
+  line.add_bytes(space.capacity).add(": ").add_bytes(space.cumulative_peak).add(" recorded");
+  line.add(", ").add_bytes(reserved - space.cumulative_peak).add(" more reserved");
+  line.add(", ").add_bytes(context.bytes).add(" CUDA context (").add_bytes(context.least).add(" to ").add_bytes(context.bytes);
+  line.add(": ").add(context.source).add(")");
+}
+
+/// A line for each device that was asked, at the moment when most of it was used; for a simulated one whose allocator was
+/// modelled, what is predicted. Nothing if there is none.
 [[gnu::cold]] inline void device_section(summary_section& section, const answer_topic& topic) {
   std::size_t lines = 0;
   for_each_fact<cuda_device_memory>(topic.source.facts, [&](const cuda_device_memory& row) {
@@ -22800,6 +22935,14 @@ namespace memprof::inline MEMPROF_ABI::detail {
     add_device(section.lines, row);
     section.lines.end_line();
   });
+  if (topic.source.mode != run_mode::no_dispatch || lines != 0) return;
+  for (const std::size_t number : topic.space_order) {
+    const space_profile& space = topic.source.spaces[number];
+    const cuda_context context = cuda_context_of(topic.source.device, space.capacity);
+    if (space.reserved.peak == 0 || !context.is_known() || ++lines > topic.limits.spaces) continue;
+    add_predicted_device(section.lines, space, context);
+    section.lines.end_line();
+  }
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -33965,6 +34108,32 @@ inline void check_memory(const profile& of, const memory_profile& memory, contra
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/profile/fact/library_workspace.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// A block that a library keeps to work in. It is recorded like any other, with the category `other`.
+struct library_workspace {
+  std::string space;    ///< the memory space of the block
+  std::string library;  ///< "cuBLAS", "cuBLASLt"
+  std::int64_t bytes = 0;
+
+  bool operator==(const library_workspace&) const = default;
+
+  static constexpr std::string_view table = "library_workspaces";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("space", row.space);
+    visit("library", row.library);
+    visit("bytes", row.bytes);
+  }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 #endif  // MEMPROF_SINGLE_HEADER_32
 
 #if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
@@ -36700,79 +36869,6 @@ inline constexpr int max_numbered = 10'000;
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_36
-
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_37
-
-// ---- <memprof/trace/device_presets.hpp>
-#include <array>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The devices known to `device_preset`.
-inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
-                                                                     "gpu-40gb",      "gpu-80gb",       "gpu-141gb"};
-
-namespace detail {
-
-/// Tensors in tiles in banked DRAM; also the cores' own L1, with circular buffers, and two reserved regions.
-[[nodiscard]] inline device_description tiled_device(std::string_view name, std::int64_t banks, std::int64_t bytes_per_bank,
-                                                     std::int64_t dram_alignment, std::uint8_t columns, std::uint8_t rows,
-                                                     std::int64_t l1_bytes) {
-  device_description device;
-  device.name = name;
-  device.layout = tensor_layout::tile;
-  device.core_columns = columns;
-  device.core_rows = rows;
-  constexpr std::int64_t l1_alignment = 16;
-  device.add({.name = "dram", .capacity = banks * bytes_per_bank, .alignment = dram_alignment, .banks = banks});
-  device.add({.name = "l1", .capacity = l1_bytes, .alignment = l1_alignment, .is_per_core = true, .circular_buffers = true});
-  // Both are set apart when the device is opened, with sizes chosen by the program: no limit is known.
-  device.add({.name = "l1_small", .alignment = l1_alignment, .is_per_core = true});
-  device.add({.name = "trace", .alignment = dram_alignment, .banks = banks});
-  return device;
-}
-
-/// One memory, in which the training frameworks' caching allocator rounds every block to 512 bytes.
-[[nodiscard]] inline device_description gpu(std::string_view name, std::int64_t mebibytes) {
-  device_description device;
-  device.name = name;
-  device.add({.name = "cuda:0", .capacity = mebibytes << 20, .alignment = 512, .size_multiple = 512});
-  return device;
-}
-
-}  // namespace detail
-
-/// The description of a common accelerator. For any other name, throws `memprof::error` listing the presets.
-///
-/// Capacities are what the device's allocator can hand out, not the nominal size. For GPUs, the total that CUDA reports on an RTX
-/// 4090, an A100 40 GB, an A100 80 GB and an H200; programs lose a few hundred MiB of it to the CUDA context. For the tiled
-/// devices, banks times the bank size in their allocator's out-of-memory messages: 12 x 1,073,741,792 and 8 x 4,273,390,016
-/// bytes; for their cores, L1 minus the firmware's share, as stated to three decimals in their memory reports: 1.306 and 1.337
-/// MiB on 8 x 8 and 11 x 10 cores.
-[[nodiscard]] inline device_description device_preset(std::string_view name) {
-  if (name == "wormhole-12gb") return detail::tiled_device(name, 12, 1'073'741'792, 32, 8, 8, 1'369'440);
-  if (name == "blackhole-32gb") return detail::tiled_device(name, 8, 4'273'390'016, 64, 11, 10, 1'401'946);
-  if (name == "gpu-24gb") return detail::gpu(name, 24'207);
-  if (name == "gpu-40gb") return detail::gpu(name, 40'336);
-  if (name == "gpu-80gb") return detail::gpu(name, 81'050);
-  if (name == "gpu-141gb") return detail::gpu(name, 143'156);
-  std::string known;
-  for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
-  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_37
-
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_38
-
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
 #include <cstddef>
@@ -38041,10 +38137,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_36
 
-#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_39
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_37
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -38685,10 +38781,10 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_39
+#endif  // MEMPROF_SINGLE_HEADER_37
 
-#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_40
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
 /// @file
@@ -39034,4 +39130,4 @@ MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_40
+#endif  // MEMPROF_SINGLE_HEADER_38

@@ -4,7 +4,9 @@
 
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/fake_device.hpp>
+#include <memprof/profile/fact/library_workspace.hpp>
 #include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/fact_table.hpp>
 
 #include <c10/util/Exception.h>
 #include <torch/torch.h>
@@ -144,6 +146,9 @@ TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBL
   CHECK(current(capture) == 2 * 256 + 33'554'432);
   product.backward(torch::ones_like(product));
   CHECK(current(capture) == 3 * 256 + 2 * 33'554'432);
+  const auto listed = memprof::rows_of<memprof::library_workspace>(capture.profile().facts);
+  REQUIRE(listed.size() == 1);
+  CHECK(listed[0] == memprof::library_workspace{"cuda:0", "cuBLAS", 2 * 33'554'432});
 }
 
 /// What `work` allocates and frees on the fake device.

@@ -26,6 +26,8 @@ void check_options(const caching_allocator_options& options) {
     if (!holds) raise(std::string{"caching_allocator_options: "} + rule);
   };
   demand(options.capacity >= 0, "capacity must be in bytes, or 0 for no limit");
+  demand(options.context >= 0 && (options.capacity == 0 || options.context <= options.capacity),
+         "context must not be negative, nor more than the capacity");
   demand(options.per_process_memory_fraction > 0 && options.per_process_memory_fraction <= 1,
          "per_process_memory_fraction must be above 0 and at most 1");
   demand(options.garbage_collection_threshold >= 0 && options.garbage_collection_threshold < 1,

@@ -22,6 +22,8 @@ struct caching_allocator_options {
 
   /// The capacity of the device; 0: unlimited.
   std::int64_t capacity = 0;
+  /// The part of `capacity` that others hold, at most all of it: the CUDA context, kernels and libraries (`cuda_context_of`).
+  std::int64_t context = 0;
   /// The fraction of `capacity` that may be reserved, above 0 and at most 1. `garbage_collection_threshold` only has an effect
   /// below 1.
   double per_process_memory_fraction = 1;
@@ -45,7 +47,9 @@ struct caching_allocator_options {
   /// The address range of an expandable segment; 0: 9/8 of `capacity`, as in PyTorch, or 2^42 without a capacity.
   std::int64_t expandable_segment_range = 0;
 
-  /// The most that may be reserved.
+  /// The most that the device has for the allocator.
+  [[nodiscard]] constexpr std::int64_t available() const noexcept { return capacity == 0 ? allowed() : capacity - context; }
+  /// The most that PyTorch lets itself reserve, whatever the device has.
   [[nodiscard]] constexpr std::int64_t allowed() const noexcept {
     if (capacity == 0) return std::int64_t{1} << 62;  // sums of bytes stay below 2^63
     if (!has_fraction()) return capacity;

@@ -47,7 +47,7 @@ cached_block* device_blocks::take_addresses(block_pool& pool, std::uint64_t stre
 }
 
 bool device_blocks::has_room_for(std::int64_t bytes) const noexcept {
-  return options_.capacity == 0 ? allows(bytes) : bytes <= options_.capacity - stats_.reserved_bytes.current;
+  return options_.capacity == 0 ? allows(bytes) : bytes <= options_.available() - stats_.reserved_bytes.current;
 }
 
 void device_blocks::reset_peak_stats() noexcept {

@@ -10,6 +10,7 @@
 #include <memprof/toolkit/analysis/memory_fit.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,7 +46,7 @@ std::int64_t largest_cached_block(const caching_allocator& allocator, bool is_sm
 failed_allocation failure_of(const caching_allocator& allocator, std::uint64_t bytes, std::uint64_t stream, std::size_t pool) {
   failed_allocation failure;
   failure.requested = static_cast<std::int64_t>(bytes < detail::largest_request ? bytes : detail::largest_request);
-  failure.allowed = allocator.options().allowed();
+  failure.allowed = std::min(allocator.options().allowed(), allocator.options().available());
   failure.reserved = allocator.stats().reserved_bytes.current;
   failure.allocated = allocator.stats().allocated_bytes.current;
   const bool is_small = detail::block_size(allocator.options(), failure.requested) <= detail::largest_small_block;
@@ -102,8 +103,8 @@ std::optional<std::int64_t> smallest_capacity(const allocation_sequence& sequenc
     return detail::fits_into(sequence, detail::with_capacity(options, count * step));
   };
   // Less than the peak of requested bytes cannot suffice; the bytes reserved without a limit usually do.
-  std::int64_t too_few = (needed.stats.requested_bytes.peak - 1) / step;
-  std::int64_t enough = detail::rounded_up(needed.stats.reserved_bytes.peak, step) / step;
+  std::int64_t too_few = (options.context + needed.stats.requested_bytes.peak - 1) / step;
+  std::int64_t enough = detail::rounded_up(options.context + needed.stats.reserved_bytes.peak, step) / step;
   while (!fits_steps(enough)) {
     if (enough > most / 2) return std::nullopt;
     too_few = enough;

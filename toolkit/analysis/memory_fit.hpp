@@ -22,7 +22,7 @@ struct failed_allocation {
   std::uint64_t event = 0;          ///< index of the request among all events, from 0
   std::uint32_t operation = 0;      ///< that made the request: a node of `allocation_sequence::operations`
   std::int64_t requested = 0;       ///< the size of the request
-  std::int64_t allowed = 0;         ///< the most that may be reserved
+  std::int64_t allowed = 0;         ///< the most that may be reserved: of the device, without what others hold
   std::int64_t reserved = 0;        ///< the bytes that are reserved
   std::int64_t allocated = 0;       ///< blocks in use, including rounding
   std::int64_t largest_cached = 0;  ///< largest free block in the pool of the request's size class
@@ -64,7 +64,8 @@ struct memory_fit {
 [[nodiscard]] fragmentation fragmentation_at_peak(const allocation_sequence& sequence, const caching_allocator_options& options);
 
 /// A capacity, found by bisection, into which the steps fit while they do not fit into 2 MiB less: a multiple of 2 MiB. Nothing
-/// if no capacity suffices, 0 if there are no steps. `options.capacity` is ignored. Costs up to about twenty replays.
+/// if no capacity suffices, 0 if there are no steps. `options.capacity` is ignored; `options.context` is a part of the result.
+/// Costs up to about twenty replays.
 ///
 /// With a caching allocator, more memory is not always better: which blocks are returned, and so how the rest is divided, depends
 /// on when the device is first full. Some smaller capacities may suffice, and some larger ones may not.

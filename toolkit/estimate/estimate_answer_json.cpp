@@ -1,5 +1,8 @@
 #include <memprof/config.hpp>
 #include <memprof/report/text/quantity.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
+#include <memprof/toolkit/analysis/memory_prediction_json.hpp>
+#include <memprof/toolkit/analysis/memory_prediction_text.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
 #include <memprof/toolkit/estimate/decoder_shape.hpp>
 #include <memprof/toolkit/estimate/estimate_answer_json.hpp>
@@ -72,10 +75,35 @@ nlohmann::ordered_json forward_value(const shape_estimate& estimate) {
   return value;
 }
 
-nlohmann::ordered_json step_value(const training_estimate& step) {
+/// Without `room`, the device is compared with the peak.
+std::string step_sentence(const training_estimate& step, const predicted_fit* room) {
+  if (room == nullptr) return summary_sentence(step.step);
+  profile unlimited = step.step;
+  for (space_profile& space : unlimited.spaces) space.capacity = 0;
+  return summary_sentence(unlimited) + "; " + short_bytes(room->prediction.total()) + " with all parts " +
+         (room->fits() ? "fit " : "do not fit ") + short_bytes(step.space().capacity);
+}
+
+std::string step_caveat(const predicted_fit* room) {
+  std::string text = "the step leaves out workspaces of libraries, communication buffers and dropout";
+  if (room == nullptr) return text + ", the device's context and its allocator";
+  for (const std::string& source : sources_text(room->prediction)) text += "; " + source;
+  return text + "; its summary compares the device with tensors alone";
+}
+
+nlohmann::ordered_json room_value(const predicted_fit& room) {
+  return {{"fits", room.fits()},
+          {"certain", room.is_certain},
+          {"reserved_bytes", room.prediction.reserved()},
+          {"total_bytes", room.prediction.total()},
+          {"parts", to_json(room.prediction)}};
+}
+
+nlohmann::ordered_json step_value(const training_estimate& step, const predicted_fit* room) {
   return {{"parameters", step.parameters},
           {"pipeline_stage", step.pipeline_stage},
           {"phases", to_json(step).at("phases")},
+          {"device", room == nullptr ? nlohmann::ordered_json{} : room_value(*room)},
           {"summary", summary_json(step.step)}};
 }
 
@@ -91,21 +119,20 @@ std::string forward_sentence(const shape_estimate& estimate) {
          short_percent(estimate.buckets[greatest].bf16_bytes, sum.bf16_bytes) + " of it";
 }
 
-nlohmann::ordered_json estimate_answer_json(const shape_estimate& estimate, const training_estimate* step) {
+nlohmann::ordered_json estimate_answer_json(const shape_estimate& estimate, const training_estimate* step,
+                                            const predicted_fit* room) {
   std::vector<std::string> caveats{
       "estimated from the model's dimensions, nothing was run",
       "the forward pass is what it keeps for the backward pass: without parameters, gradients, optimizer and temporary tensors"};
-  caveats.emplace_back(
-      step == nullptr ? "a training step needs more; --step estimates one"
-                      : "the step leaves out the device's context, workspaces of libraries, communication buffers and dropout");
+  caveats.push_back(step == nullptr ? "a training step needs more; --step estimates one" : detail::step_caveat(room));
   nlohmann::ordered_json document{{"format", estimate_json_format},
                                   {"version", estimate_json_version},
-                                  {"verdict", step == nullptr ? forward_sentence(estimate) : summary_sentence(step->step)},
+                                  {"verdict", step == nullptr ? forward_sentence(estimate) : detail::step_sentence(*step, room)},
                                   {"caveats", caveats},
                                   {"config", to_json(estimate).at("config")},
                                   {"forward", detail::forward_value(estimate)},
                                   {"step", nullptr}};
-  if (step != nullptr) document["step"] = detail::step_value(*step);
+  if (step != nullptr) document["step"] = detail::step_value(*step, room);
   return document;
 }
 

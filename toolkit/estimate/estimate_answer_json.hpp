@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/estimate/decoder_shape.hpp>
 #include <memprof/toolkit/estimate/training_step.hpp>
 
@@ -24,7 +25,8 @@ inline constexpr std::int64_t estimate_json_version = 1;
 [[nodiscard]] std::string forward_sentence(const shape_estimate& estimate);
 
 /// The verdict, the caveats, the forward pass by bucket with the twelve greatest operations and, if `step` is not null, the
-/// step's phases and its summary.
-[[nodiscard]] nlohmann::ordered_json estimate_answer_json(const shape_estimate& estimate, const training_estimate* step);
+/// step's phases and its summary, with what `predict_step` says of its CUDA device if `room` is not null.
+[[nodiscard]] nlohmann::ordered_json estimate_answer_json(const shape_estimate& estimate, const training_estimate* step,
+                                                          const predicted_fit* room = nullptr);
 
 }  // namespace memprof::inline MEMPROF_ABI

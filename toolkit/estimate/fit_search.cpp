@@ -3,12 +3,15 @@
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <memprof/toolkit/analysis/memory_fit.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/estimate/decoder_model.hpp>
 #include <memprof/toolkit/estimate/fit_search.hpp>
 #include <memprof/toolkit/estimate/training_setup.hpp>
 #include <memprof/toolkit/estimate/training_step.hpp>
+#include <memprof/trace/cuda_context.hpp>
 #include <memprof/trace/event.hpp>
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 
@@ -21,7 +24,8 @@ bool has_caching_allocator(const device_description& device) noexcept {
 step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device) {
   const std::int64_t capacity = device.tensor_space().capacity;
   if (!has_caching_allocator(device)) return {.peak = peak, .reserved = std::nullopt, .fits = peak <= capacity};
-  const memory_fit fit = fit_memory(sequence, {.capacity = capacity});
+  const std::int64_t context = std::min(cuda_context_of(device).bytes, capacity);
+  const memory_fit fit = fit_memory(sequence, {.capacity = capacity, .context = context});
   const caching_allocator_stats& stats = fit.fits() ? fit.stats : fit.unlimited_stats;
   return {.peak = peak, .reserved = stats.reserved_bytes.peak, .fits = fit.fits()};
 }
@@ -31,6 +35,13 @@ step_need need_of(const decoder_model& model, training_setup setup) {
   allocation_sequence sequence{cpu_space};  // the first space of the estimate
   const training_estimate estimate = estimate_training_step(model, setup, &sequence);
   return need_of(sequence, estimate.space().cumulative_peak, setup.device);
+}
+
+predicted_fit predict_step(const decoder_model& model, training_setup setup) {
+  if (setup.pipeline_stage < 0) setup.pipeline_stage = estimate_training_step(model, setup).pipeline_stage;
+  allocation_sequence sequence{cpu_space};
+  const training_estimate estimate = estimate_training_step(model, setup, &sequence);
+  return predict_fit(sequence, estimate.step, estimate.space().name, setup.device);
 }
 
 fit_answer find_fit(const decoder_model& model, training_setup setup, sought_size sought, std::int64_t longest) {

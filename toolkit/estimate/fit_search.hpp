@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/estimate/decoder_model.hpp>
 #include <memprof/toolkit/estimate/training_setup.hpp>
 
@@ -19,7 +20,7 @@ struct step_need {
   /// What PyTorch's caching allocator reserves on the device, or would without a limit if it does not fit; only for a CUDA
   /// device.
   std::optional<std::int64_t> reserved;
-  bool fits = false;
+  bool fits = false;  ///< beside the CUDA context
 
   bool operator==(const step_need&) const = default;
 };
@@ -28,11 +29,14 @@ struct step_need {
 [[nodiscard]] bool has_caching_allocator(const device_description& device) noexcept;
 
 /// What a sequence of allocations with the given peak needs of a device with a capacity: on a CUDA device, what the model of the
-/// caching allocator reserves.
+/// caching allocator reserves, beside the CUDA context (`cuda_context_of`).
 [[nodiscard]] step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device);
 
 /// What an estimated step needs of its device.
 [[nodiscard]] step_need need_of(const decoder_model& model, training_setup setup);
+
+/// The parts of an estimated step on its CUDA device, which must have a capacity, and whether they fit.
+[[nodiscard]] predicted_fit predict_step(const decoder_model& model, training_setup setup);
 
 /// The size that is searched for.
 enum class sought_size : std::uint8_t { batch_size, seq_len };

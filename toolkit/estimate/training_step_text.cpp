@@ -4,6 +4,8 @@
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
+#include <memprof/toolkit/analysis/memory_prediction_text.hpp>
 #include <memprof/toolkit/estimate/decoder_model.hpp>
 #include <memprof/toolkit/estimate/estimate_text.hpp>
 #include <memprof/toolkit/estimate/training_setup.hpp>
@@ -123,13 +125,25 @@ std::string peak_text(const training_estimate& estimate) {
   return "Peak: " + gibibytes_text(space.cumulative_peak) + " (" + exact_bytes(space.cumulative_peak) + ")" + where + '\n';
 }
 
+/// Whether a CUDA device has room for all parts, and the parts.
+std::string parts_room_text(const space_profile& space, const predicted_fit& room) {
+  const std::int64_t spare = space.capacity - room.prediction.total();
+  std::string text = room.is_certain ? "" : "probably ";
+  text += room.fits() ? "fits, " + gibibytes_text(std::max<std::int64_t>(spare, 0)) + " to spare\n"
+                      : "does not fit, " + gibibytes_text(-spare) + " too much\n";
+  text += "Parts: " + parts_text(room.prediction) + '\n';
+  for (const std::string& source : sources_text(room.prediction)) text += "Besides: " + source + '\n';
+  return text;
+}
+
 /// Whether the device has room for the peak, and if not, where it is full first.
-std::string room_text(const training_estimate& estimate) {
+std::string room_text(const training_estimate& estimate, const predicted_fit* predicted) {
   const space_profile& space = estimate.space();
   if (space.capacity == 0) return {};
   const std::int64_t room = space.capacity - space.cumulative_peak;
   const std::string device =
       "Device: " + estimate.step.device + ", " + gibibytes_text(space.capacity) + " of " + space.name + ": ";
+  if (predicted != nullptr) return device + parts_room_text(space, *predicted);
   if (room >= 0) return device + "fits, " + gibibytes_text(room) + " to spare\n";
   return device + "does not fit, " + gibibytes_text(-room) + " too much; full first " +
          (space.first_shortfall.operation.empty() ? "outside every operation" : "in " + space.first_shortfall.operation) + '\n';
@@ -138,7 +152,8 @@ std::string room_text(const training_estimate& estimate) {
 }  // namespace
 }  // namespace detail
 
-std::string to_text(const training_estimate& estimate, const decoder_model& model, const training_setup& setup) {
+std::string to_text(const training_estimate& estimate, const decoder_model& model, const training_setup& setup,
+                    const predicted_fit* room) {
   constexpr std::size_t max_owners = 12;
   const space_profile& space = estimate.space();
   std::vector<std::vector<std::string>> rows{{"Phase", "Count", "Peak GiB", "End GiB"}};
@@ -148,7 +163,7 @@ std::string to_text(const training_estimate& estimate, const decoder_model& mode
   const live_set& live = space.live_at_peak;
   return "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
          "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + '\n' + detail::peak_text(estimate) +
-         detail::room_text(estimate) + '\n' + detail::aligned_table(rows) + '\n' +
+         detail::room_text(estimate, room) + '\n' + detail::aligned_table(rows) + '\n' +
          detail::owner_table("Category at the peak", live.by_category, live.bytes, category_names.size()) + '\n' +
          detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners);
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/estimate/decoder_model.hpp>
 #include <memprof/toolkit/estimate/training_setup.hpp>
 #include <memprof/toolkit/estimate/training_step.hpp>
@@ -36,7 +37,9 @@ namespace detail {
 
 }  // namespace detail
 
-/// A step: its peak first, then by phase, and what the peak is made of. GiB is 2^30 bytes.
-[[nodiscard]] std::string to_text(const training_estimate& estimate, const decoder_model& model, const training_setup& setup);
+/// A step: its peak first, then by phase, and what the peak is made of. GiB is 2^30 bytes. `room` is what `predict_step` says of
+/// its CUDA device; without it, the device is compared with the peak.
+[[nodiscard]] std::string to_text(const training_estimate& estimate, const decoder_model& model, const training_setup& setup,
+                                  const predicted_fit* room = nullptr);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -13,11 +13,13 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
 #include <memprof/toolkit/estimate/estimate_answer_json.hpp>
 #include <memprof/toolkit/estimate/estimate_json.hpp>
 #include <memprof/toolkit/estimate/estimate_text.hpp>
+#include <memprof/toolkit/estimate/fit_search.hpp>
 #include <memprof/toolkit/estimate/training_step_json.hpp>
 #include <memprof/toolkit/estimate/training_step_text.hpp>
 #include <memprof/toolkit/page/estimate_picture.hpp>
@@ -117,6 +119,7 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
           : memprof::estimate_shape(decoder.shape);
   if (arguments.runs_step) require_train_step(decoder.model, arguments.real_step);
   std::optional<memprof::training_estimate> step;
+  std::optional<memprof::predicted_fit> room;
   memprof::trace events;
   memprof::training_setup& setup = arguments.training.setup;
   if (arguments.estimates_step) {
@@ -125,13 +128,16 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
     if (!arguments.training.device.empty()) setup.device = device_of(arguments.training.device);
     step = arguments.trace.empty() ? memprof::estimate_training_step(decoder.model, setup)
                                    : estimate_with_trace(decoder.model, setup, events);
+    const bool is_limited = memprof::has_caching_allocator(setup.device) && setup.device.tensor_space().capacity != 0;
+    if (is_limited) room = memprof::predict_step(decoder.model, setup);
   }
 
   if (arguments.as_json) {
-    print_json(memprof::detail::dump(memprof::short_answer(memprof::estimate_answer_json(estimate, step ? &*step : nullptr))) +
-               '\n');
+    const nlohmann::ordered_json answer =
+        memprof::estimate_answer_json(estimate, step ? &*step : nullptr, room ? &*room : nullptr);
+    print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
   } else {
-    if (step) print(memprof::to_text(*step, decoder.model, setup) + "\n");
+    if (step) print(memprof::to_text(*step, decoder.model, setup, room ? &*room : nullptr) + "\n");
     print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)));
   }
   if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });

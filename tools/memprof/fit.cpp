@@ -13,6 +13,9 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
+#include <memprof/toolkit/analysis/memory_prediction_json.hpp>
+#include <memprof/toolkit/analysis/memory_prediction_text.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
 #include <memprof/toolkit/estimate/fit_text.hpp>
 #include <memprof/toolkit/estimate/training_step_text.hpp>
@@ -99,12 +102,38 @@ nlohmann::ordered_json value_of(const std::optional<memprof::step_need>& need) {
   return {{"peak_bytes", need->peak}, {"reserved_bytes", memprof::detail::value_or_null(need->reserved)}, {"fits", need->fits}};
 }
 
+/// The parts of the largest step that fits, or of the smallest if none does; of each row, unless the device has no caching
+/// allocator.
+std::vector<memprof::memory_prediction> parts_of(const memprof::decoder_model& model, memprof::training_setup setup,
+                                                 memprof::sought_size sought, const std::vector<memprof::fit_row>& rows) {
+  std::vector<memprof::memory_prediction> predictions;
+  if (!memprof::has_caching_allocator(setup.device)) return predictions;
+  for (const memprof::fit_row& row : rows) {
+    (sought == memprof::sought_size::batch_size ? setup.batch_size : setup.seq_len) = std::max<std::int64_t>(row.answer.size, 1);
+    setup.recompute_blocks = row.name != "all kept";
+    predictions.push_back(memprof::predict_step(model, setup).prediction);
+  }
+  return predictions;
+}
+
+std::string text_of(const std::vector<memprof::memory_prediction>& predictions, const std::vector<memprof::fit_row>& rows) {
+  std::string text;
+  for (std::size_t index = 0; index < predictions.size(); ++index) {
+    const std::string size = std::to_string(std::max<std::int64_t>(rows[index].answer.size, 1));
+    text += "Parts, " + rows[index].name + ", " + size + ": " + memprof::parts_text(predictions[index]) + '\n';
+  }
+  if (predictions.empty()) return text;
+  for (const std::string& source : memprof::sources_text(predictions.front())) text += "Besides: " + source + '\n';
+  return text;
+}
+
 nlohmann::ordered_json document_of(const std::string& verdict, const memprof::device_description& device, bool seeks_sequence,
-                                   const std::vector<memprof::fit_row>& rows, const std::vector<std::string>& confirmations,
-                                   const std::vector<std::string>& presets) {
+                                   const std::vector<memprof::fit_row>& rows,
+                                   const std::vector<memprof::memory_prediction>& predictions,
+                                   const std::vector<std::string>& confirmations, const std::vector<std::string>& presets) {
   const std::vector<std::string> caveats{
-      "tensors on one device, of a model made from its dimensions: without the device's context, workspaces of libraries, "
-      "communication buffers and dropout"};
+      "tensors on one device, of a model made from its dimensions, and a CUDA context where that is known: without workspaces of "
+      "libraries, communication buffers and dropout"};
   nlohmann::ordered_json found = nlohmann::ordered_json::array();
   for (std::size_t index = 0; index < rows.size(); ++index) {
     const memprof::fit_answer& answer = rows[index].answer;
@@ -112,6 +141,7 @@ nlohmann::ordered_json document_of(const std::string& verdict, const memprof::de
                      {"size", answer.size},
                      {"need", value_of(answer.need)},
                      {"one_more", value_of(answer.one_more)},
+                     {"parts", predictions.empty() ? nlohmann::ordered_json{} : memprof::to_json(predictions[index])},
                      {"confirmation", confirmations[index]},
                      {"smallest_preset", presets[index]}});
   }
@@ -148,6 +178,8 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
     rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
   }
 
+  const std::vector<memprof::memory_prediction> predictions = parts_of(decoder.model, setup, sought, rows);
+
   const memprof::device_space& space = setup.device.tensor_space();
   const std::string verdict = memprof::fit_sentence(asked, setup.device.name.view());
   std::string text =
@@ -156,7 +188,8 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
       (memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "") +
       "\nModel: " + memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, asked.seq_len)) +
       "\nFixed: " + (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) +
-      "\n\n" + memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch");
+      "\n\n" + memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch") +
+      (predictions.empty() ? "" : "\n" + text_of(predictions, rows));
   if (!arguments.as_json) print(text);
 
   int status = success;
@@ -188,8 +221,9 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
          presets[0] + "; with recomputation " + presets[1] + "\n";
   if (!arguments.as_json) print(text);
 
-  const std::string document =
-      memprof::detail::dump(document_of(verdict, setup.device, arguments.seeks_sequence, rows, confirmations, presets)) + '\n';
+  const std::string document = memprof::detail::dump(document_of(verdict, setup.device, arguments.seeks_sequence, rows,
+                                                                 predictions, confirmations, presets)) +
+                               '\n';
   if (arguments.as_json) print_json(document);
   if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, document);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)

@@ -70,7 +70,7 @@ def _answer(request: Request) -> int:
     if request.number is not None and not request.only_as_given:
         from ._search import find_edge
 
-        edge = find_edge(trials.run, request.capacity, request.number.given, given)
+        edge = find_edge(trials.run, request.capacity - given.besides, request.number.given, given)
         report.say_edge(edge)
     if isinstance(trials, Trials) and not given.fits and not request.only_as_given:
         from ._changes import helpful_changes

@@ -10,6 +10,8 @@ Usage: memprof fit --device NAME [OPTIONS] SCRIPT.py [ARGUMENTS]
 Options:
   --device NAME|FILE|SIZE
                           device: a preset, a JSON file or a size (required)
+  --context SIZE          what the CUDA context takes of it, or 0 (default: what
+                          was measured on the preset's card)
   --vary OPTION           what is varied: an option or an assignment of the
                           script, or env:VARIABLE (default: the batch size)
   --only-as-given         only whether it fits as it is given: a single trial

@@ -8,6 +8,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Literal
 
+    from .. import _core
+
 
 @dataclasses.dataclass
 class Outcome:
@@ -28,7 +30,15 @@ class Outcome:
     allocated: int = 0
     #: What the allocator would reserve of a device without a limit.
     reserved: int = 0
+    #: All parts, with the CUDA context and what else is not the allocator's.
+    total: int = 0
+    #: Whether the device has room for them; and whether the answer is the same with the least and the most that is known of each.
     fits: bool = False
+    is_certain: bool = True
+    #: Name, bytes, least and most bytes (None: not known) and source of each part; in words; and the sources, in words.
+    parts: list[tuple[str, int, int, int | None, str]] = dataclasses.field(default_factory=list)
+    parts_text: str = ""
+    sources_text: list[str] = dataclasses.field(default_factory=list)
     #: Of the request that fails: the operation's path, and its size.
     operation: str = ""
     requested: int = 0
@@ -47,6 +57,18 @@ class Outcome:
     @property
     def failed(self) -> bool:
         return self.ended in ("exit", "raised", "died")
+
+    def judge(self, prediction: _core._Prediction) -> None:
+        """Takes what a replay says of the device."""
+        self.allocated, self.reserved, self.total = prediction.allocated, prediction.reserved, prediction.total
+        self.fits, self.is_certain = prediction.fits, prediction.is_certain
+        self.operation, self.requested = prediction.fails_at, prediction.requested
+        self.parts, self.parts_text, self.sources_text = prediction.parts, prediction.parts_text, prediction.sources_text
+
+    @property
+    def besides(self) -> int:
+        """What is not the allocator's."""
+        return self.total - self.reserved
 
     @property
     def failure(self) -> str:

@@ -77,19 +77,18 @@ class ProgramTrials:
             return
         _, path, space = best
         outcome.live = space.cumulative_peak
-        capacity = self._request.capacity
         if space.name == self._request.space:
-            trace = _core.Trace(path)
-            fit = trace.fit(capacity, space=space.name, alloc_conf=self._request.alloc_conf)
-            outcome.allocated, outcome.reserved, outcome.fits = fit.allocated, fit.reserved, fit.fits
-            outcome.operation, outcome.requested = fit.fails_at, fit.requested
+            trace, request = _core.Trace(path), self._request
+
+            def predict(device: str) -> _core._Prediction:
+                return trace._predict(device, context=request.context, space=request.space, alloc_conf=request.alloc_conf)
+
+            outcome.judge(predict(request.device))
+            outcome.presets = {name: predict(name).fits for name in _core.device_presets if _core._cuda_capacity(name)}
         else:
-            outcome.allocated = outcome.reserved = outcome.live
-            outcome.fits = outcome.live <= capacity
+            outcome.allocated = outcome.reserved = outcome.total = outcome.live
+            outcome.fits = outcome.live <= self._request.capacity
             outcome.operation = space.peak_operation
-        for name in _core.device_presets:
-            if limit := _core._cuda_capacity(name):
-                has_room = outcome.live <= limit
-                if has_room and space.name == self._request.space:
-                    has_room = trace.fit(limit, space=space.name, alloc_conf=self._request.alloc_conf).fits
-                outcome.presets[name] = has_room
+            for name in _core.device_presets:
+                if capacity := _core._cuda_capacity(name):
+                    outcome.presets[name] = outcome.live <= capacity

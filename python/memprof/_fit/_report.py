@@ -51,14 +51,20 @@ def amount_of(need: int, capacity: int) -> str:
 
 
 def need_of(outcome: Outcome, capacity: int) -> int:
-    """What is compared with the device. Where the allocator fits by giving cached blocks back, that is what its blocks take."""
-    return min(outcome.reserved, capacity) if outcome.fits else outcome.reserved
+    """What is compared with the device: all parts. Where the allocator fits by giving cached blocks back, that is what there is."""
+    return min(outcome.total, capacity) if outcome.fits else outcome.total
 
 
 def brief(outcome: Outcome, request: Request) -> str:
     """"fits, 21.2 of 22.5 GiB"."""
     amount = amount_of(need_of(outcome, request.capacity), request.capacity)
-    return f"fits, {amount}" if outcome.fits else f"does not fit, {amount}, in {_place_of(outcome, request)}"
+    text = f"{verdict_of(outcome)}, {amount}"
+    return text if outcome.fits else f"{text}, in {_place_of(outcome, request)}"
+
+
+def verdict_of(outcome: Outcome) -> str:
+    """"fits", "probably does not fit"."""
+    return ("" if outcome.is_certain else "probably ") + ("fits" if outcome.fits else "does not fit")
 
 
 def _place_of(outcome: Outcome, request: Request) -> str:
@@ -80,6 +86,7 @@ class Report:
             "command": request.command,
             "given": _document_of(given),
             "fits": given.fits,
+            "certain": given.is_certain,
             "smallest_preset": self._smallest_preset(),
             "varied": None,
             "largest": None,
@@ -90,14 +97,18 @@ class Report:
         given, request = self._given, self._request
         amount = amount_of(need_of(given, request.capacity), request.capacity)
         if given.fits:
-            self._say(f"fits {request.device_name}: {amount}")
+            self._say(f"{verdict_of(given)} {request.device_name}: {amount}")
         else:
-            self._say(f"does not fit {request.device_name}: {amount}, in {_place_of(given, request)}")
+            self._say(f"{verdict_of(given)} {request.device_name}: {amount}, in {_place_of(given, request)}")
         self._say("")
         reserved = f", {size_of(given.reserved)} reserved by PyTorch's caching allocator" if given.reserved != given.live else ""
         self._row("Peak", f"{size_of(given.live)} live{reserved}")
-        if given.fits and given.reserved > request.capacity:
+        if given.fits and given.total > request.capacity:
             self._row("", "of a device without a limit; here it gives cached blocks back")
+        if given.parts_text:
+            self._row("Parts", given.parts_text)
+        for index, line in enumerate(given.sources_text):
+            self._row("Besides" if index == 0 else "", line)
         if given.requested:
             self._row("Fails", f"{size_of(given.requested)} requested by {given.operation or 'no operation'}")
         smallest = self._smallest_preset()
@@ -218,8 +229,14 @@ def _document_of(outcome: Outcome) -> dict[str, Any]:
         "fault": outcome.fault,
         "optimizer_steps": outcome.steps,
         "fits": outcome.fits,
+        "certain": outcome.is_certain,
         "live": outcome.live,
         "reserved": outcome.reserved,
+        "total": outcome.total,
+        "parts": [
+            {"part": name, "bytes": nbytes, "least_bytes": least, "most_bytes": most, "source": source}
+            for name, nbytes, least, most, source in outcome.parts
+        ],
         "fails_at": outcome.operation,
         "requested": outcome.requested,
         "estimated": outcome.is_estimated,

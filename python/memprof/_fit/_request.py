@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _USAGE = "memprof fit --device NAME [OPTIONS] SCRIPT.py [ARGUMENTS], or -m MODULE ..., or -- PROGRAM ...; docs/fit_script.md"
-_VALUES = ("--device", "--vary", "--steps", "--timeout", "--json-out")
+_VALUES = ("--device", "--context", "--vary", "--steps", "--timeout", "--json-out")
 _FLAGS = ("--json", "--show-output", "--only-as-given")
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 #: How scripts call the number of sequences of a step, the likeliest first.
@@ -124,6 +124,8 @@ class Request:
         self.device = self._device(self.device_name)
         self.space = "cuda:0"
         self.capacity = _capacity(self.device, self.device_name)
+        #: What the CUDA context takes, if the user says it.
+        self.context = _context(values["--context"], self.capacity) if "--context" in values else None
 
     def __enter__(self) -> Request:
         return self
@@ -168,14 +170,14 @@ class Request:
 
     def _device(self, name: str) -> str:
         """What memprof calls the device: a preset, a file, or for a size a file that is made here."""
-        if size := re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", name, re.IGNORECASE):
+        if (capacity := _size(name)) is not None:
             import json
             import tempfile
 
-            capacity = int(float(size[1]) * _UNITS[size[2].upper()])
             space = {"name": "cuda:0", "capacity": capacity, "size_multiple": 512}
             with tempfile.NamedTemporaryFile("w", suffix=".json", delete=False) as file:
-                device = {"format": "memprof-device", "version": 1, "name": f"gpu-{size[1]}{size[2].lower()}", "spaces": [space]}
+                known_as = f"gpu-{name.replace(' ', '').lower()}"
+                device = {"format": "memprof-device", "version": 1, "name": known_as, "spaces": [space]}
                 json.dump(device, file)
             self._made_file = file.name
             return file.name
@@ -193,6 +195,21 @@ def _capacity(device: str, name: str) -> int:
     if not capacity:
         raise _core.Error(f"--device {name} is no CUDA device with a limit, which scripts are simulated on; use gpu-24gb or a size")
     return capacity
+
+
+def _context(text: str, capacity: int) -> int:
+    nbytes = 0 if text == "0" else _size(text)
+    if nbytes is None:
+        raise _core.Error(f"--context is '{text}'; expected a size as 700MiB, or 0 for none")
+    if nbytes >= capacity:
+        raise _core.Error(f"--context {text} leaves nothing of the device, which has {capacity} bytes")
+    return nbytes
+
+
+def _size(text: str) -> int | None:
+    """The bytes of "80GB"; None: it is no size."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?) ?([KMGT]i?B)", text, re.IGNORECASE)
+    return int(float(found[1]) * _UNITS[found[2].upper()]) if found else None
 
 
 def _keep_other_file(path: str) -> None:

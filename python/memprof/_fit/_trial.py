@@ -118,19 +118,21 @@ class Trial:
         if space is None:
             return
         trace = self._capture.trace
-        fit = trace.fit(plan.capacity, space=plan.space, alloc_conf=plan.alloc_conf)
         outcome.live = space.cumulative_peak
-        outcome.allocated, outcome.reserved, outcome.fits = fit.allocated, fit.reserved, fit.fits
-        outcome.operation, outcome.requested = fit.fails_at, fit.requested
+
+        def predict(device: str, alloc_conf: str = plan.alloc_conf) -> _core._Prediction:
+            return trace._predict(device, context=plan.context, space=plan.space, alloc_conf=alloc_conf)
+
+        outcome.judge(predict(plan.device))
         outcome.is_estimated = any(profile.facts.get(table) for table in ("approximations", "assumed_sizes"))
         if not plan.is_first:
             return
         for name in _core.device_presets:
-            if capacity := _core._cuda_capacity(name):
-                outcome.presets[name] = trace.fit(capacity, space=plan.space, alloc_conf=plan.alloc_conf).fits
-        if not fit.fits:
+            if _core._cuda_capacity(name):
+                outcome.presets[name] = predict(name).fits
+        if not outcome.fits:
             conf = ",".join(part for part in (plan.alloc_conf, "expandable_segments:True") if part)
-            outcome.fits_expandable = trace.fit(plan.capacity, space=plan.space, alloc_conf=conf).fits
+            outcome.fits_expandable = predict(plan.device, conf).fits
 
     def _watch_argparse(self) -> None:
         original = argparse.ArgumentParser.parse_known_args

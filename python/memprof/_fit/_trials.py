@@ -30,6 +30,8 @@ class Plan:
     device: str
     space: str
     capacity: int
+    #: What the CUDA context takes, if the user said it.
+    context: int | None
     alloc_conf: str
     steps: int
     changes: tuple[str, ...]
@@ -68,6 +70,7 @@ class Trials:
             device=request.device,
             space=request.space,
             capacity=request.capacity,
+            context=request.context,
             alloc_conf=request.alloc_conf,
             steps=request.steps,
             changes=changes,

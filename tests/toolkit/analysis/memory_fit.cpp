@@ -106,6 +106,19 @@ TEST_CASE("memory fit: the first request that fails is reported with what was th
   CHECK(fit.unlimited_stats.requested_bytes.peak == 89 * mib);
 }
 
+TEST_CASE("memory fit: what others hold of the device is not there for the allocator") {
+  program steps;
+  steps.allocate(1, 30 * mib);
+  CHECK(fit_memory(steps.sequence(), {.capacity = 37 * mib, .context = 7 * mib}).fits());
+  const memory_fit fit = fit_memory(steps.sequence(), {.capacity = 37 * mib, .context = 8 * mib});
+  REQUIRE_FALSE(fit.fits());
+  CHECK(fit.first_failure->allowed == 29 * mib);
+  CHECK(fit.first_failure->free() == 29 * mib);
+  CHECK(fit.unlimited_stats.reserved_bytes.peak == 30 * mib);
+  CHECK(smallest_capacity(steps.sequence(), {.context = 8 * mib}) == 38 * mib);
+  CHECK_THROWS(fit_memory(steps.sequence(), {.capacity = 7 * mib, .context = 8 * mib}));
+}
+
 TEST_CASE("memory fit: nothing is free, and not less, where an expandable segment took more than is allowed") {
   program steps;
   steps.allocate(1, 41 * mib).allocate(2, 30 * mib);  // 41 of 50 are allowed, and three pages of 20 taken

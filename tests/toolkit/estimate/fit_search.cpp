@@ -1,8 +1,12 @@
+#include <memprof/toolkit/analysis/allocation_sequence.hpp>
+#include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/estimate/fit_search.hpp>
 #include <memprof/toolkit/estimate/fit_text.hpp>
 #include <memprof/toolkit/estimate/training_step.hpp>
 
+#include <memprof/trace/cuda_context.hpp>
 #include <memprof/trace/device_presets.hpp>
+#include <memprof/trace/event.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
@@ -83,6 +87,42 @@ TEST_CASE("fit: a CUDA device is compared with what the caching allocator reserv
   // Without the allocator more would fit.
   setup.device = device_with(64 << 20);
   CHECK(find_fit(model, setup, sought_size::batch_size).size > largest);
+}
+
+TEST_CASE("fit: the CUDA context is not the allocator's") {
+  const memprof::device_description card = memprof::device_preset("gpu-24gb");
+  const std::int64_t capacity = card.tensor_space().capacity;
+  const std::int64_t context = memprof::cuda_context_of(card).bytes;
+  // One block of whole 2 MiB, which the allocator takes as it is.
+  const auto fits = [&](std::int64_t bytes) {
+    memprof::allocation_sequence sequence{0};
+    const memprof::event next{0, 0x1000, static_cast<std::uint64_t>(bytes), 0, memprof::event_kind::allocate, 0, 0};
+    sequence.events(&next, &next + 1, 1);
+    return need_of(sequence, bytes, card).fits;
+  };
+  constexpr std::int64_t step = 2 << 20;
+  const std::int64_t most = (capacity - context) / step * step;
+  CHECK(fits(most));
+  CHECK_FALSE(fits(most + step));
+  CHECK(most + step < capacity);
+}
+
+TEST_CASE("fit: the parts of a step add up to what the allocator reserves and the context") {
+  // Each tensor of parameters has a multiple of 512 bytes, to which the device would round.
+  const decoder_model even{.layers = 2, .d_model = 128, .heads = 2, .vocabulary = 128};
+  training_setup setup{.batch_size = 3, .seq_len = 64, .device = memprof::device_preset("gpu-24gb")};
+  const memprof::predicted_fit step = memprof::predict_step(even, setup);
+  const memprof::step_need need = memprof::need_of(even, setup);
+  CHECK(step.prediction.reserved() == need.reserved);
+  CHECK(step.prediction.besides() == memprof::cuda_context_of(setup.device).bytes);
+  std::int64_t sum = 0;
+  for (const memprof::memory_part& part : step.prediction.parts) sum += part.bytes;
+  CHECK(sum == step.prediction.total());
+  CHECK(sum == *need.reserved + step.prediction.besides());
+  CHECK(step.fits() == need.fits);
+  const memprof::memory_part& parameters = step.prediction.parts.at(1);
+  CHECK(parameters.name == "parameters");
+  CHECK(parameters.bytes == 4 * memprof::estimate_training_step(even, setup).parameters);  // float32
 }
 
 TEST_CASE("fit: recomputing blocks never fits less") {

@@ -99,6 +99,24 @@ TEST_CASE("training step text: every part of a setup that is not the default is 
   CHECK_THAT(text, ContainsSubstring("Device: gpu-24gb, 23.640 GiB of cuda:0: fits, "));
 }
 
+TEST_CASE("training step text: a CUDA device is compared with the sum of all parts, which are shown") {
+  constexpr std::int64_t gib = std::int64_t{1} << 30;
+  training_setup setup{.seq_len = 8, .device = memprof::device_preset("gpu-24gb")};
+  const decoder_model model{.layers = 1, .d_model = 8, .heads = 1, .vocabulary = 8};
+  const training_estimate estimate = memprof::estimate_training_step(model, setup);
+  memprof::predicted_fit room;
+  room.prediction.parts = {{"CUDA context", gib / 2, gib / 4, gib / 2, false, "a source"},
+                           {"activations", 20 * gib, 20 * gib, 20 * gib}};
+  const auto text = [&] { return memprof::to_text(estimate, model, setup, &room); };
+  CHECK_THAT(text(), ContainsSubstring("Device: gpu-24gb, 23.640 GiB of cuda:0: fits, 3.140 GiB to spare\n"
+                                       "Parts: CUDA context 0.500, activations 20.0 GiB\n"
+                                       "Besides: CUDA context 256 MiB to 512 MiB: a source\n\n"));
+  room.prediction.parts[1].bytes = 24 * gib;
+  room.fit.first_failure.emplace();
+  room.is_certain = false;
+  CHECK_THAT(text(), ContainsSubstring(": probably does not fit, 0.860 GiB too much\n"));
+}
+
 TEST_CASE("training step text: a device without room says how much is missing, and where it is full first") {
   const decoder_model& model = memprof::find_decoder("llama-7b").model;
   training_setup setup{.seq_len = 4096, .device = memprof::device_preset("gpu-24gb")};

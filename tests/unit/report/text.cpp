@@ -579,6 +579,26 @@ TEST_CASE("text: what a trace file lacks is said") {
   CHECK(contains(all, "trace file b incomplete: no room\n"));
 }
 
+TEST_CASE("text: of a simulated device whose allocator was modelled, the parts that are predicted have a line") {
+  memprof::profile profile = training();
+  profile.device = "gpu-141gb";
+  profile.spaces[0].capacity = std::int64_t{143'156} * mib;
+  profile.spaces[0].reserved.peak = 20 * mib;
+  const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Device"); };
+  CHECK(shown().empty());  // a real one
+  profile.mode = memprof::run_mode::no_dispatch;
+  // 804,061,184 bytes are 767 MiB.
+  CHECK(shown() ==
+        "Device    cuda:0 787 MiB predicted of 140 GiB: 8.00 MiB recorded, 12.0 MiB more reserved, 767 MiB CUDA context (619 MiB "
+        "to "
+        "767 MiB: cudaMemGetInfo on an H200, driver 580.159.04, torch 2.11.0+cu130; least: without libraries)\n");
+  profile.spaces[0].reserved.peak = 0;
+  CHECK(shown().empty());
+  profile.spaces[0].reserved.peak = 20 * mib;
+  profile.spaces[0].capacity = 80 * gib;  // another card
+  CHECK(shown().empty());
+}
+
 TEST_CASE("text: tables of facts have a line") {
   memprof::profile profile = training();
   profile.facts = {memprof::to_table<memprof::pytorch_operation>(

@@ -1,7 +1,8 @@
 # The step's numbers are the same in text, JSON and profile, and the profile is one like any other.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 run(0 --config tinyllama-1.1b --step --dtype bf16 --device gpu-24gb --json-out out/step.json --profile-out step.profile)
-expect("${output}" "Training Step (estimated, nothing is run)\nModel: llama, L=22, " "1,100,048,384 parameters" "Device: gpu-24gb, 23.640 GiB of cuda:0: fits")
+expect("${output}" "Training Step (estimated, nothing is run)\nModel: llama, L=22, " "1,100,048,384 parameters" "Device: gpu-24gb, 23.640 GiB of cuda:0: fits"
+  "Parts: CUDA context 0.492, parameters " "rounding and fragmentation " "Besides: CUDA context 473 MiB to 504 MiB: ")
 file(READ ${SCRATCH}/out/step.json document)
 file(READ ${SCRATCH}/step.profile profile)
 string(JSON peak GET "${document}" training_step peak_bytes)

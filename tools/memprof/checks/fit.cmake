@@ -5,6 +5,7 @@ if(NOT output MATCHES "^Yes, with blocks recomputed: a step of B=1, T=4096 fits 
   message(FATAL_ERROR "it does not begin with the answer:\n${output}")
 endif()
 expect("${output}" "Fit: 80GB, 74.506 GiB of cuda:0, through PyTorch's caching allocator\n" "all kept          | none "
+  "Parts, all kept, 1: parameters " "Besides: CUDA context: not known for this device, and not counted\n"
   "  all kept: 1 does not fit, as estimated to the byte\n" "does not fit, as estimated to the byte\n"
   "Smallest preset for B=1, T=4096: gpu-141gb; with recomputation gpu-80gb\n")
 file(READ ${SCRATCH}/fit.json document)
@@ -35,7 +36,8 @@ endif()
 
 # What the trainer does not have is estimated, and said not to be confirmed.
 run(0 --device gpu-80gb --config llama-7b --dtype bf16 --attention fused --optimizer adam-8bit)
-expect("${output}" "all kept: the plain trainer has no attention but plain, so this is not confirmed by a run\n")
+expect("${output}" "all kept: the plain trainer has no attention but plain, so this is not confirmed by a run\n"
+  ": CUDA context 1.40, parameters ")
 
 file(READ ${SCRATCH}/fit.json document)
 run(0 --device 80GB --config llama-7b --dtype bf16 --json)

@@ -2,7 +2,9 @@
 
 #include <memprof/backend/torch/simulation/fake_block.hpp>
 #include <memprof/detail/pages.hpp>
+#include <memprof/profile/fact/library_workspace.hpp>
 #include <memprof/record/event_sink.hpp>
+#include <memprof/trace/category.hpp>
 #include <memprof/trace/device_description.hpp>
 
 #include <c10/core/Device.h>
@@ -17,6 +19,7 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 /// @file
 /// The workspaces that libtorch permanently gives to cuBLAS and cuBLASLt, from the caching allocator, at a thread's first matrix
@@ -97,6 +100,17 @@ class cublas_workspaces {
     if (has_bias) make(1, pass);
   }
 
+  /// Those that the capture has made.
+  [[nodiscard]] std::vector<library_workspace> rows() {
+    const std::lock_guard<std::mutex> guard{lock_};
+    std::vector<library_workspace> made;
+    for (std::size_t library = 0; library < is_made_.size(); ++library) {
+      const std::int64_t count = (is_made_[library][0] ? 1 : 0) + (is_made_[library][1] ? 1 : 0);
+      if (count != 0) made.push_back({"cuda:0", library == 0 ? "cuBLAS" : "cuBLASLt", count * bytes_[library]});
+    }
+    return made;
+  }
+
   [[nodiscard]] static cublas_workspaces& instance() {
     static auto* const all = new cublas_workspaces;
     return *all;
@@ -108,7 +122,8 @@ class cublas_workspaces {
     const std::int64_t bytes = bytes_[library];
     const std::int64_t before = (library == 1 ? 2 * bytes_[0] : 0) + (pass == 1 ? bytes : 0);
     fake_cuda_device.allocate(addresses_ + before, bytes);
-    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + before, static_cast<std::size_t>(bytes));
+    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + before, static_cast<std::size_t>(bytes),
+                          category::other);
   }
 
   std::mutex lock_;

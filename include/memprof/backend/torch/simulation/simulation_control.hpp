@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/config.hpp>
 #include <memprof/backend/torch/device_allocator.hpp>
+#include <memprof/backend/torch/simulation/cublas_workspace.hpp>
 #include <memprof/backend/torch/simulation/fake_device.hpp>
 #include <memprof/backend/torch/simulation/likely_shares.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
@@ -12,6 +13,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/assumed_size.hpp>
+#include <memprof/profile/fact/library_workspace.hpp>
 #include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/record/event_sink.hpp>
@@ -85,6 +87,8 @@ MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::report_facts(event_sink& writer)
   if (!reads.empty()) writer.add_facts(to_table(reads));
   const std::vector<assumed_size> sizes = detail::assumed_sizes::instance().rows();
   if (!sizes.empty()) writer.add_facts(to_table(sizes));
+  const std::vector<library_workspace> workspaces = detail::cublas_workspaces::instance().rows();
+  if (!workspaces.empty()) writer.add_facts(to_table(workspaces));
   const bool steers = std::any_of(reads.begin(), reads.end(), [](const unknown_read& read) { return read.steers != 0; });
   if (steers || !sizes.empty()) {
     source_limit limit;
