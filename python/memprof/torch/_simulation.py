@@ -22,7 +22,7 @@ class Simulation:
     """Prepares Python's side of torch, until `undo`. Make it before the capture begins, and undo it after its end."""
 
     def __init__(self) -> None:
-        torch.backends.cudnn.version()  # is kept; a claimed device answers no such question
+        torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # is kept; a claimed device answers no such question
         self._patches = Patches()
         self._shape_functions = _PythonShapeFunctions()
         self._patches.set(torch.Tensor, "new_tensor", _new_tensor)
