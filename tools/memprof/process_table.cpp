@@ -40,7 +40,7 @@ std::string process_table(std::vector<other_process> processes, const memprof::t
     const other_process& row = processes[index];
     add(std::to_string(row.process), row);
     if (!row.state.empty()) rows.add("(" + row.state + ") ");
-    rows.add(memprof::detail::on_one_line(row.command)).end_line();
+    rows.add_command(row.command).end_line();
   }
   if (processes.size() > shown) {
     other_process rest;

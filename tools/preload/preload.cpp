@@ -34,6 +34,7 @@
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/record/capture.hpp>
 #include <memprof/record/event_sink.hpp>
+#include <memprof/record/keep_trace_only.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/segment_end.hpp>
 #include <memprof/record/session_files.hpp>
@@ -198,6 +199,7 @@ void begin(bool is_first) noexcept {
     options.stacks = asked_stacks();
     options.on_slow_disk = memprof::slow_disk::wait;
     memprof::begin_capture(options).release();
+    memprof::detail::keep_trace_only();
     if (is_named_by(nvtx_variable)) memprof::detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
     if (is_first && std::getenv("RUN_BY_MEMPROF_MMAP") != nullptr) mappings = new mapped_memory;
     if (is_first && mappings == nullptr) unmaps = new unmap_watch;

@@ -56,7 +56,7 @@ struct malloc_family {
     return recorded(Heap::allocate_zeroed(count, each), count * each);  // null if the product overflows
   }
 
-  static void release(void* address) noexcept {
+  [[gnu::always_inline]] static void release(void* address) noexcept {
     if (address == nullptr) return;
     record_heap_event(event_kind::deallocate, address, 0);
     Heap::release(address);

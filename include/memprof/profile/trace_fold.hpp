@@ -4,12 +4,14 @@
 #include <memprof/detail/vector.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/saved_state.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/definitions.hpp>
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/fact_tables.hpp>
 #include <memprof/trace/label.hpp>
+#include <memprof/trace/memory_name.hpp>
 #include <memprof/trace/saved_state_collector.hpp>
 
 #include <array>
@@ -54,10 +56,14 @@ class trace_fold {
   }
   void space(const space_definition& space) noexcept {
     space_names_[space.id] = space.name;
+    space_memories_[space.id] = space.memory;
     if (events_) return define(space);
     if (!early_spaces_.push_back(space)) begin({});  // and this one has no limit
   }
-  void facts(fact_part&& part) { facts_.add(std::move(part)); }
+  void facts(fact_part&& part) {
+    if (part.table.name == process_memory::table) complete_recorded_bytes(part.table);
+    facts_.add(std::move(part));
+  }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     if (!events_) begin({});
     events_->apply(first, last, ring);
@@ -126,10 +132,45 @@ class trace_fold {
     if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
 
+  /// Of the live blocks in the host's memory.
+  [[nodiscard]] std::int64_t live_host_bytes() noexcept {
+    std::int64_t sum = 0;
+    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+      if (space_memories_[id] != host_memory && space_names_[id] != other_names) continue;
+      if (const detail::space_ledger* const space = events().space(static_cast<std::uint8_t>(id))) sum += space->live();
+    }
+    return sum;
+  }
+
+  /// Fills in what the capture left to the reader: `process_memory::recorded_bytes`. A table has the earlier readings again.
+  [[gnu::cold, gnu::noinline]] void complete_recorded_bytes(fact_table& table) {
+    const auto index_of = [&](std::string_view name) {
+      std::size_t index = 0;
+      while (index < table.columns.size() && table.columns[index] != name) ++index;
+      return index;
+    };
+    const std::size_t time = index_of("time_ns");
+    const std::size_t recorded = index_of("recorded_bytes");
+    for (vector<fact_value>& row : table.rows) {
+      if (time >= row.size() || recorded >= row.size() || row[recorded] != fact_value{std::int64_t{-1}}) continue;
+      bool is_known = false;
+      for (const fact_table& earlier : facts_.all()) {
+        if (earlier.name != table.name || earlier.columns != table.columns) continue;
+        for (const vector<fact_value>& known : earlier.rows) {
+          if (is_known || known[time] != row[time]) continue;
+          row[recorded] = known[recorded];
+          is_known = true;
+        }
+      }
+      if (!is_known) row[recorded] = live_host_bytes();
+    }
+  }
+
   const detail::label_table* borrowed_names_ = nullptr;
   detail::label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
+  label space_memories_[any_space + 1] = {};
   detail::page_array<space_definition> early_spaces_;  ///< those before the capture's information, without which no ledger begins
   detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;

@@ -62,6 +62,7 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
+  bool is_folded = true;      ///< false: events go to the trace alone; see `keep_trace_only`
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
   bool records_malloc = false;
   double record_ns = 0;
@@ -80,12 +81,12 @@ struct capture_state {
 
   /// The drain's consumer.
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
-    fold.events(first, last, ring_id);
+    if (is_folded) fold.events(first, last, ring_id);
     if (memory_trace != nullptr) memory_trace->events(first, last, ring_id);
     if (file.takes_events()) file.events(first, last, ring_id);
   }
   void apply(const ordered_event* first, const ordered_event* last) noexcept {
-    fold.events(first, last);
+    if (is_folded) fold.events(first, last);
     if (memory_trace == nullptr && !file.takes_events()) return;
     for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
       if (memory_trace != nullptr) memory_trace->events(begin, end, ring_id);

@@ -87,7 +87,8 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
   page_array<unsigned char> saved;
-  if (state.fold.write_saved_state(saved)) file.saved_state(saved);  // otherwise the gap says that events are missing
+  // Otherwise the gap says that events are missing.
+  if (state.is_folded && state.fold.write_saved_state(saved)) file.saved_state(saved);
   file.commit();
 }
 

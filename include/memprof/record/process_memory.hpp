@@ -39,6 +39,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   now.records_operator_new = shared.profiler_blocks.load(std::memory_order_relaxed) != nullptr;
   now.records_malloc = state.records_malloc;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
+  if (!state.is_folded) {
+    now.recorded_bytes = -1;  // who reads the trace knows
+    return now;
+  }
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
     // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
     if (shared.space_memories[id] != host_memory && shared.space_names[id] != other_names) continue;

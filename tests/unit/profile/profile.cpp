@@ -1,6 +1,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/profile/build.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_fold.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -12,6 +13,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 
 #include <cstdint>
+#include <initializer_list>
 
 namespace memprof_tests::profile_profile {
 
@@ -88,6 +90,42 @@ TEST_CASE("profile: a trace may name its memory spaces before it describes the c
   CHECK(space.peak_time_ns == 20);
   CHECK(space.live_at_peak.largest_blocks.size() == 1);
   CHECK(space.capacity == 150);
+}
+
+TEST_CASE("profile: recorded bytes that a capture left to the reader are those live where the reading is in the trace") {
+  using memprof::event_kind;
+  using memprof::process_memory;
+  constexpr std::uint8_t host = 3;
+  constexpr std::uint8_t device = 4;
+  memprof::trace_fold fold;
+  fold.info({});
+  fold.space({host, 1, 0, false, memprof::host_memory});
+  fold.space({device, 2, 0, false, 0});
+  process_memory first;
+  first.moment = "first";
+  process_memory second = first;
+  second.moment = "most_resident";
+  second.time_ns = 10;
+  second.recorded_bytes = -1;
+  process_memory last = second;
+  last.moment = "last";
+  last.time_ns = 20;
+  const auto add = [&](std::initializer_list<process_memory> rows) {
+    fold.facts({memprof::detail::table_of(rows.begin(), rows.end())});
+  };
+  const memprof::event events[] = {{1, 0x1000, 100, 0, event_kind::allocate, host, 0},
+                                   {2, 0x2000, 7, 0, event_kind::allocate, device, 0},
+                                   {3, 0x3000, 30, 0, event_kind::allocate, host, 0},
+                                   {4, 0x1000, 0, 0, event_kind::deallocate, host, 0}};
+  fold.events(events, events + 2, memprof::detail::no_ring_id);
+  add({first, second});
+  fold.events(events + 2, events + 4, memprof::detail::no_ring_id);
+  add({first, second, last});
+  const auto rows = memprof::rows_of<process_memory>(memprof::build_profile_of(fold).facts);
+  REQUIRE(rows.size() == 3);
+  CHECK(rows[0].recorded_bytes == 0);
+  CHECK(rows[1].recorded_bytes == 100);
+  CHECK(rows[2].recorded_bytes == 30);
 }
 
 }  // namespace memprof_tests::profile_profile

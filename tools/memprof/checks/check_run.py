@@ -144,6 +144,8 @@ def check_status():
 def check_leave():
     run = Run([PROGRAM, "leave"], wanted_status=3)
     run.expect(EARLY + CHURN, 1001, EARLY + 1000, is_whole=False)
+    last = next(row for row in run.profile["facts"]["process_memory"] if row["moment"] == "last")
+    expect("recorded bytes of the last reading", last["recorded_bytes"], run.heap["cumulative_current"])
     expect("complete", run.profile["complete"], True)
 
 
@@ -210,6 +212,15 @@ def check_exec_without_library():
         expect("sources not captured", Run([script], variables={"PYTHONMALLOC": "malloc"}).missing(), {})
     finally:
         shutil.rmtree(script.parent)
+
+
+def check_exec_of_a_long_command():
+    """The table of processes fits a terminal whatever their commands are."""
+    run = Run([PROGRAM, "exec", "x" * 300])
+    lines = [line for line in run.said.splitlines() if "(replaced by exec)" in line]
+    expect("rows of the table", len(lines), 1)
+    if len(lines[0]) > 100 or "exec" not in lines[0].split(")")[1]:
+        sys.exit("the command does not fit: " + lines[0])
 
 
 def check_child_that_goes_on():
