@@ -13996,6 +13996,73 @@ class ledger_state {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+#endif  // MEMPROF_SINGLE_HEADER_6
+
+#if !defined(MEMPROF_SINGLE_HEADER_7)
+#define MEMPROF_SINGLE_HEADER_7
+
+// ---- <memprof/profile/fact/process_memory.hpp>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// What the whole process held at one of the moments at which a capture looked: when it began and ended, when a profile was made,
+/// and at snapshots. Shows how much memory no source recorded. Bytes; -1: unknown.
+struct process_memory {
+  std::string moment;                     ///< why the row is kept: one of `process_moments`
+  std::int64_t time_ns = 0;               ///< since the capture began
+  std::int64_t resident_bytes = -1;       ///< in physical memory
+  std::int64_t peak_resident_bytes = -1;  ///< the greatest since the process started, according to the system
+  std::int64_t anonymous_bytes = -1;      ///< the part of `resident_bytes` that belongs to no file: heaps and stacks
+  std::int64_t swapped_bytes = -1;        ///< swapped out
+  std::int64_t heap_bytes = -1;           ///< in blocks of `malloc`, with its own overhead, resident or not
+  std::int64_t free_heap_bytes = -1;      ///< kept by `malloc` for later blocks
+  std::int64_t heap_before_bytes = -1;    ///< `heap_bytes` when the capture began
+  /// Live blocks of the capture in the host's memory; 0 if they are simulated. -1 in a trace: as many as it has at this place.
+  std::int64_t recorded_bytes = 0;
+  std::int64_t unrecorded_heap_bytes = -1;  ///< blocks of `malloc` since the capture began that no source recorded, at least
+  std::int64_t profiler_bytes = 0;          ///< the profiler's own
+  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
+  std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
+
+  std::int64_t container_limit_bytes = -1;  ///< what its control group may take, when the capture began; -1 also: no limit
+
+  bool operator==(const process_memory&) const = default;
+
+  static constexpr std::string_view table = "process_memory";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("moment", row.moment);
+    visit("time_ns", row.time_ns);
+    visit("resident_bytes", row.resident_bytes);
+    visit("peak_resident_bytes", row.peak_resident_bytes);
+    visit("anonymous_bytes", row.anonymous_bytes);
+    visit("swapped_bytes", row.swapped_bytes);
+    visit("heap_bytes", row.heap_bytes);
+    visit("free_heap_bytes", row.free_heap_bytes);
+    visit("heap_before_bytes", row.heap_before_bytes);
+    visit("recorded_bytes", row.recorded_bytes);
+    visit("unrecorded_heap_bytes", row.unrecorded_heap_bytes);
+    visit("profiler_bytes", row.profiler_bytes);
+    visit("records_operator_new", row.records_operator_new);
+    visit("records_malloc", row.records_malloc);
+    visit("container_limit_bytes", row.container_limit_bytes);
+  }
+};
+
+/// The moments that are kept, in the order of the rows: the first and the last, and those with the most resident, recorded and
+/// unrecorded bytes. None of the names needs memory beyond a string's own buffer.
+inline constexpr std::string_view process_moments[] = {"first", "last", "most_resident", "most_recorded", "most_unrecorded"};
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_7
+
+#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_8
+
 // ---- <memprof/trace/coding.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -14517,10 +14584,14 @@ class trace_fold {
   }
   void space(const space_definition& space) noexcept {
     space_names_[space.id] = space.name;
+    space_memories_[space.id] = space.memory;
     if (events_) return define(space);
     if (!early_spaces_.push_back(space)) begin({});  // and this one has no limit
   }
-  void facts(fact_part&& part) { facts_.add(std::move(part)); }
+  void facts(fact_part&& part) {
+    if (part.table.name == process_memory::table) complete_recorded_bytes(part.table);
+    facts_.add(std::move(part));
+  }
   void events(const event* first, const event* last, std::uint32_t ring) noexcept {
     if (!events_) begin({});
     events_->apply(first, last, ring);
@@ -14589,10 +14660,45 @@ class trace_fold {
     if (space.memory != 0) (void)events_->place(space.id, space.memory);
   }
 
+  /// Of the live blocks in the host's memory.
+  [[nodiscard]] std::int64_t live_host_bytes() noexcept {
+    std::int64_t sum = 0;
+    for (std::size_t id = 0; id < ledger::max_spaces; ++id) {
+      if (space_memories_[id] != host_memory && space_names_[id] != other_names) continue;
+      if (const detail::space_ledger* const space = events().space(static_cast<std::uint8_t>(id))) sum += space->live();
+    }
+    return sum;
+  }
+
+  /// Fills in what the capture left to the reader: `process_memory::recorded_bytes`. A table has the earlier readings again.
+  [[gnu::cold, gnu::noinline]] void complete_recorded_bytes(fact_table& table) {
+    const auto index_of = [&](std::string_view name) {
+      std::size_t index = 0;
+      while (index < table.columns.size() && table.columns[index] != name) ++index;
+      return index;
+    };
+    const std::size_t time = index_of("time_ns");
+    const std::size_t recorded = index_of("recorded_bytes");
+    for (vector<fact_value>& row : table.rows) {
+      if (time >= row.size() || recorded >= row.size() || row[recorded] != fact_value{std::int64_t{-1}}) continue;
+      bool is_known = false;
+      for (const fact_table& earlier : facts_.all()) {
+        if (earlier.name != table.name || earlier.columns != table.columns) continue;
+        for (const vector<fact_value>& known : earlier.rows) {
+          if (is_known || known[time] != row[time]) continue;
+          row[recorded] = known[recorded];
+          is_known = true;
+        }
+      }
+      if (!is_known) row[recorded] = live_host_bytes();
+    }
+  }
+
   const detail::label_table* borrowed_names_ = nullptr;
   detail::label_table own_names_;
   detail::page_array<char> info_;  ///< encoded, because an active capture holds nothing from `operator new`
   label space_names_[any_space + 1] = {};
+  label space_memories_[any_space + 1] = {};
   detail::page_array<space_definition> early_spaces_;  ///< those before the capture's information, without which no ledger begins
   detail::fact_tables facts_;
   std::optional<std::uint64_t> work_limit_;
@@ -17572,72 +17678,6 @@ inline void live_trace::release() noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-#endif  // MEMPROF_SINGLE_HEADER_6
-
-#if !defined(MEMPROF_SINGLE_HEADER_7)
-#define MEMPROF_SINGLE_HEADER_7
-
-// ---- <memprof/profile/fact/process_memory.hpp>
-#include <cstdint>
-#include <string>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// What the whole process held at one of the moments at which a capture looked: when it began and ended, when a profile was made,
-/// and at snapshots. Shows how much memory no source recorded. Bytes; -1: unknown.
-struct process_memory {
-  std::string moment;                       ///< why the row is kept: one of `process_moments`
-  std::int64_t time_ns = 0;                 ///< since the capture began
-  std::int64_t resident_bytes = -1;         ///< in physical memory
-  std::int64_t peak_resident_bytes = -1;    ///< the greatest since the process started, according to the system
-  std::int64_t anonymous_bytes = -1;        ///< the part of `resident_bytes` that belongs to no file: heaps and stacks
-  std::int64_t swapped_bytes = -1;          ///< swapped out
-  std::int64_t heap_bytes = -1;             ///< in blocks of `malloc`, with its own overhead, resident or not
-  std::int64_t free_heap_bytes = -1;        ///< kept by `malloc` for later blocks
-  std::int64_t heap_before_bytes = -1;      ///< `heap_bytes` when the capture began
-  std::int64_t recorded_bytes = 0;          ///< live blocks of the capture in the host's memory; 0 if they are simulated
-  std::int64_t unrecorded_heap_bytes = -1;  ///< blocks of `malloc` since the capture began that no source recorded, at least
-  std::int64_t profiler_bytes = 0;          ///< the profiler's own
-  std::int64_t records_operator_new = 0;    ///< 1: <memprof/backend/new_delete.hpp> is part of the program, or malloc.hpp
-  std::int64_t records_malloc = 0;          ///< 1: <memprof/backend/malloc.hpp> is part of the program
-
-  std::int64_t container_limit_bytes = -1;  ///< what its control group may take, when the capture began; -1 also: no limit
-
-  bool operator==(const process_memory&) const = default;
-
-  static constexpr std::string_view table = "process_memory";
-  template <class Row, class Visitor>
-  static void columns(Row& row, Visitor&& visit) {
-    visit("moment", row.moment);
-    visit("time_ns", row.time_ns);
-    visit("resident_bytes", row.resident_bytes);
-    visit("peak_resident_bytes", row.peak_resident_bytes);
-    visit("anonymous_bytes", row.anonymous_bytes);
-    visit("swapped_bytes", row.swapped_bytes);
-    visit("heap_bytes", row.heap_bytes);
-    visit("free_heap_bytes", row.free_heap_bytes);
-    visit("heap_before_bytes", row.heap_before_bytes);
-    visit("recorded_bytes", row.recorded_bytes);
-    visit("unrecorded_heap_bytes", row.unrecorded_heap_bytes);
-    visit("profiler_bytes", row.profiler_bytes);
-    visit("records_operator_new", row.records_operator_new);
-    visit("records_malloc", row.records_malloc);
-    visit("container_limit_bytes", row.container_limit_bytes);
-  }
-};
-
-/// The moments that are kept, in the order of the rows: the first and the last, and those with the most resident, recorded and
-/// unrecorded bytes. None of the names needs memory beyond a string's own buffer.
-inline constexpr std::string_view process_moments[] = {"first", "last", "most_resident", "most_recorded", "most_unrecorded"};
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-#endif  // MEMPROF_SINGLE_HEADER_7
-
-#if !defined(MEMPROF_SINGLE_HEADER_8) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL))
-#define MEMPROF_SINGLE_HEADER_8
-
 // ---- <memprof/record/handler_watch.hpp>
 #include <atomic>
 #include <csignal>
@@ -18587,6 +18627,7 @@ struct capture_state {
   std::uint64_t reentrant_events = 0;
   bool lacks_modules = false;  ///< some libraries record elsewhere
   bool has_ended = false;
+  bool is_folded = true;      ///< false: events go to the trace alone; see `keep_trace_only`
   bool is_simulated = false;  ///< `run_mode::no_dispatch`
   bool records_malloc = false;
   double record_ns = 0;
@@ -18605,12 +18646,12 @@ struct capture_state {
 
   /// The drain's consumer.
   void apply(const event* first, const event* last, std::uint32_t ring_id) noexcept {
-    fold.events(first, last, ring_id);
+    if (is_folded) fold.events(first, last, ring_id);
     if (memory_trace != nullptr) memory_trace->events(first, last, ring_id);
     if (file.takes_events()) file.events(first, last, ring_id);
   }
   void apply(const ordered_event* first, const ordered_event* last) noexcept {
-    fold.events(first, last);
+    if (is_folded) fold.events(first, last);
     if (memory_trace == nullptr && !file.takes_events()) return;
     for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
       if (memory_trace != nullptr) memory_trace->events(begin, end, ring_id);
@@ -18755,7 +18796,8 @@ inline void put_unrecorded_modules(capture_state& state, const module_paths& pat
     if (ring->drained != 0) file.position(ring->id, ring->drained);
   }
   page_array<unsigned char> saved;
-  if (state.fold.write_saved_state(saved)) file.saved_state(saved);  // otherwise the gap says that events are missing
+  // Otherwise the gap says that events are missing.
+  if (state.is_folded && state.fold.write_saved_state(saved)) file.saved_state(saved);
   file.commit();
 }
 
@@ -19354,6 +19396,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   now.records_operator_new = shared.profiler_blocks.load(std::memory_order_relaxed) != nullptr;
   now.records_malloc = state.records_malloc;
   if (state.is_simulated) return now;  // nothing of what is recorded is in the process
+  if (!state.is_folded) {
+    now.recorded_bytes = -1;  // who reads the trace knows
+    return now;
+  }
   for (std::uint32_t id = 0; id < registry::max_spaces; ++id) {
     // The space that stands for those beyond the limit may hold blocks of the host; its memory is unknown.
     if (shared.space_memories[id] != host_memory && shared.space_names[id] != other_names) continue;
@@ -22773,126 +22819,31 @@ struct cuda_pool_memory {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/trace/device_presets.hpp>
-#include <array>
+// ---- <memprof/profile/fact/device_context.hpp>
 #include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// The devices known to `device_preset`.
-inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
-                                                                     "gpu-40gb",      "gpu-80gb",       "gpu-141gb"};
+/// What a process is predicted to hold of a simulated device besides what its allocator takes: docs/predicted_memory.md.
+struct device_context {
+  std::string space;       ///< the device's memory space
+  std::int64_t bytes = 0;  ///< the most that was measured
+  std::int64_t least = 0;  ///< bytes, the least that was measured
+  std::string source;      ///< who measured it where
 
-namespace detail {
+  bool operator==(const device_context&) const = default;
 
-/// Tensors in tiles in banked DRAM; also the cores' own L1, with circular buffers, and two reserved regions.
-[[nodiscard]] inline device_description tiled_device(std::string_view name, std::int64_t banks, std::int64_t bytes_per_bank,
-                                                     std::int64_t dram_alignment, std::uint8_t columns, std::uint8_t rows,
-                                                     std::int64_t l1_bytes) {
-  device_description device;
-  device.name = name;
-  device.layout = tensor_layout::tile;
-  device.core_columns = columns;
-  device.core_rows = rows;
-  constexpr std::int64_t l1_alignment = 16;
-  device.add({.name = "dram", .capacity = banks * bytes_per_bank, .alignment = dram_alignment, .banks = banks});
-  device.add({.name = "l1", .capacity = l1_bytes, .alignment = l1_alignment, .is_per_core = true, .circular_buffers = true});
-  // Both are set apart when the device is opened, with sizes chosen by the program: no limit is known.
-  device.add({.name = "l1_small", .alignment = l1_alignment, .is_per_core = true});
-  device.add({.name = "trace", .alignment = dram_alignment, .banks = banks});
-  return device;
-}
-
-/// One memory, in which the training frameworks' caching allocator rounds every block to 512 bytes.
-[[nodiscard]] inline device_description gpu(std::string_view name, std::int64_t mebibytes) {
-  device_description device;
-  device.name = name;
-  device.add({.name = "cuda:0", .capacity = mebibytes << 20, .alignment = 512, .size_multiple = 512});
-  return device;
-}
-
-}  // namespace detail
-
-/// The description of a common accelerator. For any other name, throws `memprof::error` listing the presets.
-///
-/// Capacities are what the device's allocator can hand out, not the nominal size. For GPUs, the total that CUDA reports on an RTX
-/// 4090, an A100 40 GB, an A100 80 GB and an H200; programs lose a few hundred MiB of it to the CUDA context. For the tiled
-/// devices, banks times the bank size in their allocator's out-of-memory messages: 12 x 1,073,741,792 and 8 x 4,273,390,016
-/// bytes; for their cores, L1 minus the firmware's share, as stated to three decimals in their memory reports: 1.306 and 1.337
-/// MiB on 8 x 8 and 11 x 10 cores.
-[[nodiscard]] inline device_description device_preset(std::string_view name) {
-  if (name == "wormhole-12gb") return detail::tiled_device(name, 12, 1'073'741'792, 32, 8, 8, 1'369'440);
-  if (name == "blackhole-32gb") return detail::tiled_device(name, 8, 4'273'390'016, 64, 11, 10, 1'401'946);
-  if (name == "gpu-24gb") return detail::gpu(name, 24'207);
-  if (name == "gpu-40gb") return detail::gpu(name, 40'336);
-  if (name == "gpu-80gb") return detail::gpu(name, 81'050);
-  if (name == "gpu-141gb") return detail::gpu(name, 143'156);
-  std::string known;
-  for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
-  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
-}
-
-}  // namespace memprof::inline MEMPROF_ABI
-
-// ---- <memprof/trace/cuda_context.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-/// @file
-/// What a process takes of a CUDA device besides its allocator's memory.
-
-namespace memprof::inline MEMPROF_ABI {
-
-/// The memory of a CUDA device that a process with PyTorch holds besides what its allocator takes: the context, and the kernels
-/// and libraries that are loaded when they are first used. In bytes. It depends on the device, the driver and the libraries: what
-/// was measured is listed in docs/predicted_memory.md.
-struct cuda_context {
-  std::int64_t bytes = 0;   ///< the most that was measured
-  std::int64_t least = 0;   ///< the least that was measured
-  std::string_view source;  ///< who measured it where; empty: nothing is known of the device
-
-  [[nodiscard]] constexpr bool is_known() const noexcept { return !source.empty(); }
-
-  bool operator==(const cuda_context&) const = default;
-};
-
-namespace detail {
-
-/// A preset, and what was measured on the card that it stands for.
-struct measured_context {
-  std::string_view preset;
-  cuda_context context;
-};
-
-inline constexpr measured_context measured_contexts[] = {
-    {"gpu-24gb", {std::int64_t{504} << 20, std::int64_t{473} << 20, "3 published out-of-memory messages, RTX 4090"}},
-    {"gpu-40gb",
-     {std::int64_t{1'669} << 20, std::int64_t{498} << 20,
-      "nvidia-smi beside 2,047 trainings of timm; least: 2 published out-of-memory messages, A100 40 GB"}},
-    {"gpu-80gb", {std::int64_t{1'433} << 20, std::int64_t{409} << 20, "3 published out-of-memory messages, A100 80 GB"}},
-    {"gpu-141gb",
-     {804'061'184, 648'871'936, "cudaMemGetInfo on an H200, driver 580.159.04, torch 2.11.0+cu130; least: without libraries"}},
-};
-
-}  // namespace detail
-
-/// What is known of the device with that name and capacity. A preset's value is that of the card it stands for, as long as the
-/// capacity is the preset's.
-[[nodiscard]] inline cuda_context cuda_context_of(std::string_view device, std::int64_t capacity) {
-  for (const detail::measured_context& measured : detail::measured_contexts) {
-    if (device != measured.preset) continue;
-    if (capacity == device_preset(measured.preset).tensor_space().capacity) return measured.context;
+  static constexpr std::string_view table = "device_contexts";
+  template <class Row, class Visitor>
+  static void columns(Row& row, Visitor&& visit) {
+    visit("space", row.space);
+    visit("bytes", row.bytes);
+    visit("least", row.least);
+    visit("source", row.source);
   }
-  return {};
-}
-
-/// The same of a device; nothing of none.
-[[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
-  return device.empty() ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
-}
+};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -22917,7 +22868,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "cuda:0 746 MiB predicted of 23.6 GiB: 173 MiB recorded, 68.7 MiB more reserved, 504 MiB CUDA context (473 MiB to 504 MiB:
 /// ...)".
-[[gnu::cold]] inline void add_predicted_device(marked_text& line, const space_profile& space, const cuda_context& context) {
+[[gnu::cold]] inline void add_predicted_device(marked_text& line, const space_profile& space, const device_context& context) {
   const std::int64_t reserved = space.reserved.peak;
   line.add_name(space.name).add(" ").add_bytes(reserved + context.bytes, emphasis::strong).add(" predicted of ");
   line.add_bytes(space.capacity).add(": ").add_bytes(space.cumulative_peak).add(" recorded");
@@ -22936,13 +22887,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
     section.lines.end_line();
   });
   if (topic.source.mode != run_mode::no_dispatch || lines != 0) return;
-  for (const std::size_t number : topic.space_order) {
-    const space_profile& space = topic.source.spaces[number];
-    const cuda_context context = cuda_context_of(topic.source.device, space.capacity);
-    if (space.reserved.peak == 0 || !context.is_known() || ++lines > topic.limits.spaces) continue;
-    add_predicted_device(section.lines, space, context);
+  for_each_fact<device_context>(topic.source.facts, [&](const device_context& row) {
+    const space_profile* const space = topic.source.find_space(row.space);
+    if (space == nullptr || space->reserved.peak == 0 || ++lines > topic.limits.spaces) return;
+    add_predicted_device(section.lines, *space, row);
     section.lines.end_line();
-  }
+  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -26525,7 +26475,7 @@ struct malloc_family {
     return recorded(Heap::allocate_zeroed(count, each), count * each);  // null if the product overflows
   }
 
-  static void release(void* address) noexcept {
+  [[gnu::always_inline]] static void release(void* address) noexcept {
     if (address == nullptr) return;
     record_heap_event(event_kind::deallocate, address, 0);
     Heap::release(address);
@@ -36710,6 +36660,18 @@ MEMPROF_SEPARABLE void write_json(const profile& source, const std::filesystem::
 #if !defined(MEMPROF_SINGLE_HEADER_36) && (defined(MEMPROF_WITH_ALL))
 #define MEMPROF_SINGLE_HEADER_36
 
+// ---- <memprof/record/keep_trace_only.hpp>
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// From now on the events of the active capture go to its trace alone, which must have no limit, and the capture has no numbers
+/// of its own: for a process whose trace another one reads. Saves the ledger's time and memory.
+inline void keep_trace_only() noexcept {
+  const control_guard control;
+  if (capture_state* const state = state_of(abi_1::process_registry)) state->is_folded = false;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/record/session_options.hpp>
 #include <string>
 
@@ -36868,6 +36830,79 @@ inline constexpr int max_numbered = 10'000;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_36
+
+#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_37
+
+// ---- <memprof/trace/device_presets.hpp>
+#include <array>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The devices known to `device_preset`.
+inline constexpr std::array<std::string_view, 6> device_preset_names{"wormhole-12gb", "blackhole-32gb", "gpu-24gb",
+                                                                     "gpu-40gb",      "gpu-80gb",       "gpu-141gb"};
+
+namespace detail {
+
+/// Tensors in tiles in banked DRAM; also the cores' own L1, with circular buffers, and two reserved regions.
+[[nodiscard]] inline device_description tiled_device(std::string_view name, std::int64_t banks, std::int64_t bytes_per_bank,
+                                                     std::int64_t dram_alignment, std::uint8_t columns, std::uint8_t rows,
+                                                     std::int64_t l1_bytes) {
+  device_description device;
+  device.name = name;
+  device.layout = tensor_layout::tile;
+  device.core_columns = columns;
+  device.core_rows = rows;
+  constexpr std::int64_t l1_alignment = 16;
+  device.add({.name = "dram", .capacity = banks * bytes_per_bank, .alignment = dram_alignment, .banks = banks});
+  device.add({.name = "l1", .capacity = l1_bytes, .alignment = l1_alignment, .is_per_core = true, .circular_buffers = true});
+  // Both are set apart when the device is opened, with sizes chosen by the program: no limit is known.
+  device.add({.name = "l1_small", .alignment = l1_alignment, .is_per_core = true});
+  device.add({.name = "trace", .alignment = dram_alignment, .banks = banks});
+  return device;
+}
+
+/// One memory, in which the training frameworks' caching allocator rounds every block to 512 bytes.
+[[nodiscard]] inline device_description gpu(std::string_view name, std::int64_t mebibytes) {
+  device_description device;
+  device.name = name;
+  device.add({.name = "cuda:0", .capacity = mebibytes << 20, .alignment = 512, .size_multiple = 512});
+  return device;
+}
+
+}  // namespace detail
+
+/// The description of a common accelerator. For any other name, throws `memprof::error` listing the presets.
+///
+/// Capacities are what the device's allocator can hand out, not the nominal size. For GPUs, the total that CUDA reports on an RTX
+/// 4090, an A100 40 GB, an A100 80 GB and an H200; programs lose a few hundred MiB of it to the CUDA context. For the tiled
+/// devices, banks times the bank size in their allocator's out-of-memory messages: 12 x 1,073,741,792 and 8 x 4,273,390,016
+/// bytes; for their cores, L1 minus the firmware's share, as stated to three decimals in their memory reports: 1.306 and 1.337
+/// MiB on 8 x 8 and 11 x 10 cores.
+[[nodiscard]] inline device_description device_preset(std::string_view name) {
+  if (name == "wormhole-12gb") return detail::tiled_device(name, 12, 1'073'741'792, 32, 8, 8, 1'369'440);
+  if (name == "blackhole-32gb") return detail::tiled_device(name, 8, 4'273'390'016, 64, 11, 10, 1'401'946);
+  if (name == "gpu-24gb") return detail::gpu(name, 24'207);
+  if (name == "gpu-40gb") return detail::gpu(name, 40'336);
+  if (name == "gpu-80gb") return detail::gpu(name, 81'050);
+  if (name == "gpu-141gb") return detail::gpu(name, 143'156);
+  std::string known;
+  for (const std::string_view preset : device_preset_names) known += (known.empty() ? "" : ", ") + std::string{preset};
+  detail::raise("unknown device preset '" + std::string{name} + "'; use " + known + ", or a file that describes a device");
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_37
+
+#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_ALL))
+#define MEMPROF_SINGLE_HEADER_38
 
 // ---- <memprof/record/session_settings.hpp>
 #include <array>
@@ -37835,6 +37870,66 @@ class [[nodiscard]] session {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/trace/cuda_context.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// What a process takes of a CUDA device besides its allocator's memory.
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// The memory of a CUDA device that a process with PyTorch holds besides what its allocator takes: the context, and the kernels
+/// and libraries that are loaded when they are first used. In bytes. It depends on the device, the driver and the libraries: what
+/// was measured is listed in docs/predicted_memory.md.
+struct cuda_context {
+  std::int64_t bytes = 0;   ///< the most that was measured
+  std::int64_t least = 0;   ///< the least that was measured
+  std::string_view source;  ///< who measured it where; empty: nothing is known of the device
+
+  [[nodiscard]] constexpr bool is_known() const noexcept { return !source.empty(); }
+
+  bool operator==(const cuda_context&) const = default;
+};
+
+namespace detail {
+
+/// A preset, and what was measured on the card that it stands for.
+struct measured_context {
+  std::string_view preset;
+  cuda_context context;
+};
+
+inline constexpr measured_context measured_contexts[] = {
+    {"gpu-24gb", {std::int64_t{504} << 20, std::int64_t{473} << 20, "3 published out-of-memory messages, RTX 4090"}},
+    {"gpu-40gb",
+     {std::int64_t{1'669} << 20, std::int64_t{498} << 20,
+      "nvidia-smi beside 2,047 trainings of timm; least: 2 published out-of-memory messages, A100 40 GB"}},
+    {"gpu-80gb", {std::int64_t{1'433} << 20, std::int64_t{409} << 20, "3 published out-of-memory messages, A100 80 GB"}},
+    {"gpu-141gb",
+     {804'061'184, 648'871'936, "cudaMemGetInfo on an H200, driver 580.159.04, torch 2.11.0+cu130; least: without libraries"}},
+};
+
+}  // namespace detail
+
+/// What is known of the device with that name and capacity. A preset's value is that of the card it stands for, as long as the
+/// capacity is the preset's.
+[[nodiscard]] inline cuda_context cuda_context_of(std::string_view device, std::int64_t capacity) {
+  for (const detail::measured_context& measured : detail::measured_contexts) {
+    if (device != measured.preset) continue;
+    if (capacity == device_preset(measured.preset).tensor_space().capacity) return measured.context;
+  }
+  return {};
+}
+
+/// The same of a device; nothing of none.
+[[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
+  return device.empty() ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/trace/dtype.hpp>
 #include <array>
 #include <cstddef>
@@ -38137,10 +38232,10 @@ static_assert(event_writer<trace_writer>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_36
+#endif  // MEMPROF_SINGLE_HEADER_38
 
-#if !defined(MEMPROF_SINGLE_HEADER_37) && (defined(MEMPROF_WITH_JSON))
-#define MEMPROF_SINGLE_HEADER_37
+#if !defined(MEMPROF_SINGLE_HEADER_39) && (defined(MEMPROF_WITH_JSON))
+#define MEMPROF_SINGLE_HEADER_39
 
 // ---- <memprof/profile/json_events.hpp>
 #include <array>
@@ -38781,10 +38876,10 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-#endif  // MEMPROF_SINGLE_HEADER_37
+#endif  // MEMPROF_SINGLE_HEADER_39
 
-#if !defined(MEMPROF_SINGLE_HEADER_38) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_38
+#if !defined(MEMPROF_SINGLE_HEADER_40) && (defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_40
 
 // ---- <memprof/backend/cuda_no_dispatch_runtime.hpp>
 /// @file
@@ -39130,4 +39225,4 @@ MEMPROF_DETAIL_CUDA_FUNCTION(void, __cudaRegisterVar,
 
 #endif  // MEMPROF_ENABLED
 
-#endif  // MEMPROF_SINGLE_HEADER_38
+#endif  // MEMPROF_SINGLE_HEADER_40

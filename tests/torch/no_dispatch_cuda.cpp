@@ -4,6 +4,7 @@
 
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/fake_device.hpp>
+#include <memprof/profile/fact/device_context.hpp>
 #include <memprof/profile/fact/library_workspace.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/fact_table.hpp>
@@ -149,6 +150,10 @@ TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBL
   const auto listed = memprof::rows_of<memprof::library_workspace>(capture.profile().facts);
   REQUIRE(listed.size() == 1);
   CHECK(listed[0] == memprof::library_workspace{"cuda:0", "cuBLAS", 2 * 33'554'432});
+  const auto contexts = memprof::rows_of<memprof::device_context>(capture.profile().facts);
+  REQUIRE(contexts.size() == 1);
+  CHECK(contexts[0].space == "cuda:0");
+  CHECK(contexts[0].bytes == 804'061'184);
 }
 
 /// What `work` allocates and frees on the fake device.

@@ -104,6 +104,7 @@ class torch_no_dispatch {
 
  private:
   detail::operator_scopes operators_;
+  device_description device_;
 };
 
 }  // namespace enabled

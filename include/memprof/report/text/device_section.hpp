@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memprof/profile/fact/cuda_memory.hpp>
+#include <memprof/profile/fact/device_context.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/answer.hpp>
 #include <memprof/report/text/marked_text.hpp>
-#include <memprof/trace/cuda_context.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/run_mode.hpp>
 
@@ -28,7 +28,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// "cuda:0 746 MiB predicted of 23.6 GiB: 173 MiB recorded, 68.7 MiB more reserved, 504 MiB CUDA context (473 MiB to 504 MiB:
 /// ...)".
-[[gnu::cold]] inline void add_predicted_device(marked_text& line, const space_profile& space, const cuda_context& context) {
+[[gnu::cold]] inline void add_predicted_device(marked_text& line, const space_profile& space, const device_context& context) {
   const std::int64_t reserved = space.reserved.peak;
   line.add_name(space.name).add(" ").add_bytes(reserved + context.bytes, emphasis::strong).add(" predicted of ");
   line.add_bytes(space.capacity).add(": ").add_bytes(space.cumulative_peak).add(" recorded");
@@ -47,13 +47,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
     section.lines.end_line();
   });
   if (topic.source.mode != run_mode::no_dispatch || lines != 0) return;
-  for (const std::size_t number : topic.space_order) {
-    const space_profile& space = topic.source.spaces[number];
-    const cuda_context context = cuda_context_of(topic.source.device, space.capacity);
-    if (space.reserved.peak == 0 || !context.is_known() || ++lines > topic.limits.spaces) continue;
-    add_predicted_device(section.lines, space, context);
+  for_each_fact<device_context>(topic.source.facts, [&](const device_context& row) {
+    const space_profile* const space = topic.source.find_space(row.space);
+    if (space == nullptr || space->reserved.peak == 0 || ++lines > topic.limits.spaces) return;
+    add_predicted_device(section.lines, *space, row);
     section.lines.end_line();
-  }
+  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -13,11 +13,13 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/fact/approximated_operation.hpp>
 #include <memprof/profile/fact/assumed_size.hpp>
+#include <memprof/profile/fact/device_context.hpp>
 #include <memprof/profile/fact/library_workspace.hpp>
 #include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/options.hpp>
+#include <memprof/trace/cuda_context.hpp>
 #include <memprof/trace/fact_table.hpp>
 
 #include <algorithm>
@@ -67,6 +69,7 @@ MEMPROF_TORCH_SEPARABLE void set_torch_read_limit(std::int64_t reads) {
 
 MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::attach(event_sink&, const capture_options& options) {
   operators_.begin();
+  device_ = options.device;
   try {
     detail::begin_simulation(options.device);
   } catch (...) {
@@ -89,6 +92,11 @@ MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::report_facts(event_sink& writer)
   if (!sizes.empty()) writer.add_facts(to_table(sizes));
   const std::vector<library_workspace> workspaces = detail::cublas_workspaces::instance().rows();
   if (!workspaces.empty()) writer.add_facts(to_table(workspaces));
+  if (const cuda_context context = cuda_context_of(device_); context.is_known()) {
+    device_context row{std::string{device_.tensor_space().name.view()}, context.bytes, context.least,
+                       std::string{context.source}};
+    writer.add_facts(to_table(std::vector<device_context>{std::move(row)}));
+  }
   const bool steers = std::any_of(reads.begin(), reads.end(), [](const unknown_read& read) { return read.steers != 0; });
   if (steers || !sizes.empty()) {
     source_limit limit;
