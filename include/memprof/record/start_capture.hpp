@@ -157,6 +157,14 @@ struct capture_state_deleter {
   return state;
 }
 
+/// The options are a temporary in most programs, whose memory is freed in the capture that they began.
+inline void ignore_free_of(registry& shared, const capture_options& options) noexcept {
+  profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
+  const auto text = reinterpret_cast<std::uintptr_t>(options.trace_file.data());
+  const bool is_in_place = text - reinterpret_cast<std::uintptr_t>(&options.trace_file) < sizeof options.trace_file;
+  if (own != nullptr && !is_in_place) own->add(text);
+}
+
 MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, run_mode mode) {
   {
     const internal_guard hidden;
@@ -227,6 +235,7 @@ MEMPROF_SEPARABLE std::uint32_t start_capture(const capture_options& options, ru
     start_recording<no_pauses>(shared);
     connect_capture(shared);
     show_block_to_hooks(shared, *state);
+    ignore_free_of(shared, options);
     status.keep();
     // Release pairs with the acquire in `record_segment_end`.
     process_growth_schedule.restart(options.warn_growth_after);

@@ -328,6 +328,42 @@ def check_refusals():
         shutil.rmtree(folder)
 
 
+def check_refusals_of_rights():
+    """A program that the system would start without the preloaded library is not started at all."""
+    if os.getuid() != 0:
+        skip("only root can make a program that runs with rights of its own")
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        if os.statvfs(folder).f_flag & os.ST_NOSUID:
+            skip("the temporary folder is on a mount with nosuid")
+        program = folder / "program"
+        link = folder / "link"
+        link.symlink_to(program)
+
+        def expect_refused(expected, what):
+            for path in (program, link):
+                ran = Run([path, "words", "it has begun"], wanted_status=126 if expected else 0, needs_profile=False)
+                wanted = (f"memprof run: '{path}' cannot be recorded: it runs with rights of its own (setuid, setgid or capabilities), "
+                          "and then preloaded libraries are ignored\n")
+                expect("the output of " + what, ran.output, "" if expected else "it has begun\n")
+                if expected:
+                    expect("the message for " + what, ran.said, wanted)
+
+        for mode, user, group, refused in [(0o4755, 65534, 0, True), (0o2755, 0, 65534, True), (0o6755, 65534, 65534, True),
+                                           (0o6755, 0, 0, False), (0o755, 65534, 65534, False)]:  # the last ones change nobody
+            shutil.copy(PROGRAM, program)
+            os.chown(program, user, group)
+            program.chmod(mode)
+            expect_refused(refused, f"a program of {user}:{group} with mode {mode:o}")
+        shutil.copy(PROGRAM, program)
+        try:
+            os.setxattr(program, "security.capability", b"\x00\x00\x00\x02\x00\x20" + bytes(14))  # VFS_CAP_REVISION_2, CAP_NET_RAW
+        except OSError as why:
+            print(f"capabilities of files are left out: {why}")
+            return
+        expect_refused(True, "a program with a capability")
+
+
 def check_comparison():
     """Recordings without operations and segments are of the programs that their files' names tell."""
     with tempfile.TemporaryDirectory() as folder:
