@@ -243,8 +243,17 @@ std::filesystem::path preload_library() {
 
 std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end, bool is_malloc_all) {
   std::vector<process_trace> found;
-  for (const std::filesystem::directory_entry& entry : std::filesystem::directory_iterator{folder}) {
-    process_trace trace{entry.path(), 0, 0};
+  std::error_code failure;
+  std::filesystem::directory_iterator files{folder, failure};
+  if (failure) {
+    memprof::detail::raise("'" + folder.string() + "' " +
+                           (failure == std::errc::no_such_file_or_directory
+                                ? "was removed while the program ran, and what was recorded with it"
+                                : "cannot be read: " + failure.message()));
+  }
+  for (const std::filesystem::directory_entry& entry : files) {
+    process_trace trace;
+    trace.path = entry.path();
     if (std::sscanf(entry.path().filename().c_str(), "%d.%d.memtrace", &trace.process, &trace.number) != 2) continue;
     found.push_back(std::move(trace));
   }
@@ -254,6 +263,7 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
   std::vector<process_trace> finished;
   for (std::size_t index = 0; index < found.size(); ++index) {
     const bool is_last = index + 1 == found.size() || found[index + 1].process != found[index].process;
+    found[index].is_replaced = !is_last;
     process_end how;
     if (is_last && found[index].process == end.process) how = {WIFSIGNALED(end.status), end.name, end.unrecorded};
     how.is_malloc_all = is_malloc_all;

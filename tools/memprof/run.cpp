@@ -131,9 +131,9 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
 }
 
 /// A process, or a program of it, that is not the one of the summary.
-[[nodiscard]] other_process read_other_process(const process_trace& trace, const program_end& end) {
+[[nodiscard]] other_process read_other_process(const process_trace& trace) {
   const memprof::profile profile = read_recording(trace.path).profile;
-  const std::string state = trace.still_running ? "still running" : trace.process == end.process ? "replaced by exec" : "";
+  const std::string state = trace.still_running ? "still running" : trace.is_replaced ? "replaced by exec" : "";
   other_process found = other_process::of(trace.process, state, profile);
   found.command = plain_command(std::move(found.command));
   return found;
@@ -169,7 +169,7 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   }
   std::vector<other_process> others;
   for (const process_trace& trace : traces) {
-    if (&trace != last) others.push_back(read_other_process(trace, end));
+    if (&trace != last) others.push_back(read_other_process(trace));
   }
   text += process_table(std::move(others), options);
   std::fflush(stdout);

@@ -195,6 +195,23 @@ def check_exec():
         sys.exit(f"{run.disk_blocks} bytes on the disk for some 2,000 events")
 
 
+def check_exec_of_children():
+    """A shell in parentheses is a child, which here becomes the program after it has recorded itself."""
+    run = Run(["/bin/sh", "-c", f"(exec '{PROGRAM}' family); true"], "--children")
+    expect("number of traces", len(run.traces), 3)
+    states = [("(replaced by exec)" in line, PROGRAM in line.split()[-2:]) for line in run.said.splitlines() if "family" in line and line[:1] == " "]
+    expect("which of the child's programs was replaced", sorted(states), [(False, True), (True, False)])
+
+
+def check_removed_folder():
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as folder:
+        ran = subprocess.run([TOOL, "run", "--", "/bin/sh", "-c", f"rm -r '{folder}'/memprof_run_*; exit 7"], capture_output=True, text=True,
+                             check=False, env={**os.environ, "TMPDIR": folder})
+    expect("the program's status", ran.returncode, 7)
+    expect("the last line", re.sub(r"'.*'", "FOLDER", ran.stderr.splitlines()[-1]),
+           "memprof run: FOLDER was removed while the program ran, and what was recorded with it")
+
+
 def check_exec_without_library():
     run = Run(["/usr/bin/env", "-i", PROGRAM, "family"])
     expect("what was not captured", list(run.missing()), [pathlib.Path(PROGRAM).name[:15]])
