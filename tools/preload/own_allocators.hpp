@@ -122,7 +122,7 @@ struct exported_allocator {
 [[nodiscard]] inline bool is_family_called(const allocator_family& family) noexcept {
   const auto calls = [](::dl_phdr_info* file, std::size_t, void* data) -> int {
     const std::string_view prefix = static_cast<const allocator_family*>(data)->prefix;
-    return dynamic_section{*file}.refers_to([prefix](std::string_view name) {
+    return dynamic_section{*file}.refers_to([prefix](std::string_view name, std::size_t) {
       return name.starts_with(prefix) && (name.find("alloc") != name.npos || name.find("new") != name.npos);
     });
   };
@@ -136,8 +136,7 @@ void find_exported_allocators(Found found) {
   for (const allocator_family& family : allocator_families) {
     const exported_allocator allocator = find_exported(family);
     if (allocator.function == nullptr || (allocator.has_malloc && !is_family_called(family))) continue;
-    const std::string_view path = allocator.path == nullptr ? "" : allocator.path;
-    found(allocator.function, path.substr(path.rfind('/') + 1), allocator.has_malloc);
+    found(allocator.function, file_name_of(allocator.path == nullptr ? "" : allocator.path), allocator.has_malloc);
   }
 }
 

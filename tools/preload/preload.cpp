@@ -41,6 +41,7 @@
 #include <memprof/trace/fact_table.hpp>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdarg>
 #include <cstddef>
@@ -49,6 +50,7 @@
 #include <cstring>
 #include <exception>
 #include <new>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -116,10 +118,10 @@ void leave_environment() noexcept {
 }
 
 /// Adds to the table of what is not captured, unless it has that source. Throws `std::bad_alloc`.
-void report_missing(const char* source, std::string why_not) {
+void report_missing(std::string_view source, std::string why_not) {
   std::vector<memprof::missing_source>& rows = missing_sources();
   if (std::any_of(rows.begin(), rows.end(), [&](const memprof::missing_source& row) { return row.source == source; })) return;
-  rows.push_back({source, std::move(why_not)});
+  rows.push_back({std::string{source}, std::move(why_not)});
   memprof::event_sink{}.add_facts(memprof::to_table(rows));
 }
 
@@ -162,6 +164,16 @@ void report_own_allocators(bool is_first) {
   });
 }
 
+/// Adds the libraries that call another `malloc` than this library's. Throws `std::bad_alloc`.
+void report_bypassing_libraries() {
+  std::array<bypassing_library, 16> found{};
+  const std::size_t count = find_bypassing_libraries(found);
+  for (const bypassing_library& library : std::span{found}.first(count)) {
+    report_missing(file_name_of(library.path), "it was opened with RTLD_DEEPBIND, by which it calls the malloc of " +
+                                                   std::string{file_name_of(library.called)});
+  }
+}
+
 /// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
 void report_other_heaps(bool is_first) {
   report_python();
@@ -169,6 +181,7 @@ void report_other_heaps(bool is_first) {
   if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
   if (const std::string library = library_with_operator_new(); !library.empty())
     report_missing("operator new", "that of " + library + " does not call malloc");
+  report_bypassing_libraries();
 }
 
 /// Tells `memprof run` that this process has no trace.

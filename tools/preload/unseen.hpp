@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -26,17 +27,23 @@ inline constinit char own_place = 0;
   return module.begin <= number && number < module.end;
 }
 
-/// Whether the program's calls of `malloc` come here: an executable with one of its own comes first.
-[[nodiscard]] inline bool is_called() noexcept {
+[[nodiscard]] inline std::string_view file_name_of(std::string_view path) noexcept { return path.substr(path.rfind('/') + 1); }
+
+/// Whether who calls the `malloc` at that address comes here. `called` gets its file.
+[[nodiscard]] inline bool leads_here(const void* function, Dl_info& called) noexcept {
   Dl_info own{};
-  Dl_info called{};
   void* entry = nullptr;
-  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
-  if (symbol == nullptr || ::dladdr(&own_place, &own) == 0 || ::dladdr1(symbol, &called, &entry, RTLD_DL_SYMENT) == 0)
-    return true;
+  if (::dladdr(&own_place, &own) == 0 || ::dladdr1(function, &called, &entry, RTLD_DL_SYMENT) == 0) return true;
   // Where an executable that cannot be moved takes the address of `malloc`, that is its own jump to the one here.
   const auto* const found = static_cast<const ElfW(Sym)*>(entry);
   return own.dli_fbase == called.dli_fbase || (found != nullptr && found->st_shndx == SHN_UNDEF);
+}
+
+/// Whether the program's calls of `malloc` come here: an executable with one of its own comes first.
+[[nodiscard]] inline bool is_called() noexcept {
+  Dl_info called{};
+  void* const symbol = ::dlsym(RTLD_DEFAULT, "malloc");
+  return symbol == nullptr || leads_here(symbol, called);
 }
 
 /// The dynamic section of a loaded file.
@@ -72,22 +79,25 @@ class dynamic_section {
     }
   }
 
-  /// Whether it calls, or takes the address of, a function of another file for which the predicate holds.
+  /// Whether it calls, or takes the address of, a function of another file for which `is_wanted(name, slot)` holds: in the slot
+  /// is the function's address, or one in this file until the first call.
   template <class Predicate>
   [[nodiscard]] bool refers_to(Predicate is_wanted) const noexcept {
     const auto* const names = static_cast<const char*>(at(DT_STRTAB));
     const auto* const symbols = static_cast<const ElfW(Sym)*>(at(DT_SYMTAB));
     if (names == nullptr || symbols == nullptr) return false;
-    const auto is_in = [&](ElfW(Sword) table, ElfW(Sword) size) {
+    const auto is_in = [&](ElfW(Sword) table, ElfW(Sword) size, std::size_t begin) {
       const auto* const first = static_cast<const ElfW(Rela)*>(at(table));
       const std::size_t count = first == nullptr ? 0 : value(size) / sizeof *first;
-      for (std::size_t index = 0; index < count; ++index) {
+      for (std::size_t index = begin; index < count; ++index) {
         const ElfW(Sym)& symbol = symbols[ELF64_R_SYM(first[index].r_info)];
-        if (symbol.st_shndx == SHN_UNDEF && is_wanted(std::string_view{names + symbol.st_name})) return true;
+        if (symbol.st_shndx == SHN_UNDEF && is_wanted(std::string_view{names + symbol.st_name}, base_ + first[index].r_offset))
+          return true;
       }
       return false;
     };
-    return is_in(DT_JMPREL, DT_PLTRELSZ) || is_in(DT_RELA, DT_RELASZ);
+    // A linker puts those that have no name first.
+    return is_in(DT_JMPREL, DT_PLTRELSZ, 0) || is_in(DT_RELA, DT_RELASZ, value(DT_RELACOUNT));
   }
 
  private:
@@ -112,7 +122,7 @@ class dynamic_section {
   const auto needs = [](::dl_phdr_info* file, std::size_t, void*) -> int {
     // "_Znw" begins the names of operator new, "_Zna" those of operator new[].
     return dynamic_section{*file}.refers_to(
-        [](std::string_view name) { return name.starts_with("_Znw") || name.starts_with("_Zna"); });
+        [](std::string_view name, std::size_t) { return name.starts_with("_Znw") || name.starts_with("_Zna"); });
   };
   return ::dl_iterate_phdr(needs, nullptr) != 0;
 }
@@ -145,8 +155,37 @@ class dynamic_section {
   if (next_malloc == nullptr || ::dladdr(operator_new, &of_new) == 0 || ::dladdr(next_malloc, &of_malloc) == 0 ||
       of_new.dli_fbase != of_malloc.dli_fbase)
     return {};
-  const std::string_view path = of_new.dli_fname;
-  return std::string{path.substr(path.rfind('/') + 1)};
+  return std::string{file_name_of(of_new.dli_fname)};
+}
+
+/// A loaded library whose `malloc` the loader took from a library before it looked here, as `RTLD_DEEPBIND` asks for.
+struct bypassing_library {
+  const char* path;
+  const char* called;  ///< the path of the library whose `malloc` it calls
+};
+
+/// Those of the libraries, as far as they have called it and there is room; returns their number.
+[[nodiscard]] inline std::size_t find_bypassing_libraries(std::span<bypassing_library> room) noexcept {
+  struct search {
+    std::span<bypassing_library> room;
+    std::size_t count = 0;
+  } all{room};
+  const auto look = [](::dl_phdr_info* file, std::size_t, void* data) -> int {
+    auto& wanted = *static_cast<search*>(data);
+    const std::string_view path = file->dlpi_name == nullptr ? "" : file->dlpi_name;
+    if (wanted.count == wanted.room.size() || path.empty()) return 0;
+    const auto calls_other = [&](std::string_view name, std::size_t slot) {
+      if (name != "malloc") return false;
+      Dl_info called{};
+      if (leads_here(*reinterpret_cast<const void* const*>(slot), called) || path == called.dli_fname) return false;
+      wanted.room[wanted.count++] = {file->dlpi_name, called.dli_fname};
+      return true;
+    };
+    (void)dynamic_section{*file}.refers_to(calls_other);
+    return 0;
+  };
+  (void)::dl_iterate_phdr(look, &all);
+  return all.count;
 }
 
 /// Whether the program has named anything for captures of its own, in a registry that is not this library's.

@@ -842,6 +842,30 @@ def check_other_operator_new():
         expect("what was not captured", seen(run), wanted)
 
 
+def check_deep_binding():
+    """A library that is opened so calls the C library's `malloc`, which is said, but not of one that is opened as usual."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        built(folder, "libplugin.c", "#include <stdlib.h>\nvoid work(void) { void* volatile block = malloc(10000); free(block); }\n", "-shared", "-fPIC")
+        program = built(folder, "program.c", """#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+int main(int count, char** words) {
+  void* library = dlopen(words[1], RTLD_LAZY | (count > 2 ? RTLD_DEEPBIND : 0));
+  if (library == NULL) return 1;
+  ((void (*)(void))dlsym(library, "work"))();
+  return 0;
+}
+""", "-ldl")
+        usual = Run([program, folder / "libplugin.so"])
+        expect("what was not captured", usual.missing(), {})
+        deep = Run([program, folder / "libplugin.so", "deep"])
+        expect("the bytes that only the usual one recorded", usual.heap["allocations"] - deep.heap["allocations"], 10_000)
+        expect("what was not captured", deep.missing(), {"libplugin.so": "it was opened with RTLD_DEEPBIND, by which it calls the malloc of libc.so.6"})
+        if not re.search(r"^Accuracy +incomplete", deep.said, re.MULTILINE):
+            sys.exit("the summary is not incomplete:\n" + deep.said)
+
+
 def counted_by_dhat(command):
     """Bytes, blocks and the greatest number of live bytes, according to valgrind."""
     with tempfile.TemporaryDirectory() as folder:
