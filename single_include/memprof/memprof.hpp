@@ -25255,10 +25255,14 @@ struct module_search {
 
 #endif
 
-/// Makes the text of a module's name (`module_text`) without heap memory.
+/// Makes the text of a module's name (`module_text`) without heap memory. It is too large for the stacks of some threads.
 class module_name {
  public:
-  explicit module_name(const loaded_module& module) noexcept {
+  constexpr module_name() noexcept = default;
+
+  /// The name, until the next call.
+  [[nodiscard]] std::string_view of(const loaded_module& module) noexcept {
+    size_ = 0;
     put_path(module.path == nullptr ? "" : module.path);
     put(name_separator);
     for (const char byte : build_id_of(module)) put_hex(static_cast<unsigned char>(byte), 2);
@@ -25266,9 +25270,8 @@ class module_name {
     int digits = 1;
     while (digits < 16 && module.bias >> (4 * digits) != 0) ++digits;
     put_hex(module.bias, digits);
+    return {text_, size_};
   }
-
-  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 
  private:
   /// A whole path, since the program that reads the trace works in another folder.
@@ -25983,7 +25986,7 @@ class stack_store {
     for (last_module_ = 0; last_module_ < modules_.size(); ++last_module_) {
       if (modules_[last_module_].module == module) return modules_[last_module_].name;
     }
-    const label name = intern_own(shared, sizes, module_name{module}.view());
+    const label name = intern_own(shared, sizes, module_name_.of(module));
     if (name != 0 && !modules_.push_back({module, name})) return name;  // it is looked for again
     return name;
   }
@@ -25998,6 +26001,7 @@ class stack_store {
   stack_parts inner_parts_;
   page_array<named_module> modules_;
   std::size_t last_module_ = 0;
+  module_name module_name_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -110,10 +110,14 @@ struct module_search {
 
 #endif
 
-/// Makes the text of a module's name (`module_text`) without heap memory.
+/// Makes the text of a module's name (`module_text`) without heap memory. It is too large for the stacks of some threads.
 class module_name {
  public:
-  explicit module_name(const loaded_module& module) noexcept {
+  constexpr module_name() noexcept = default;
+
+  /// The name, until the next call.
+  [[nodiscard]] std::string_view of(const loaded_module& module) noexcept {
+    size_ = 0;
     put_path(module.path == nullptr ? "" : module.path);
     put(name_separator);
     for (const char byte : build_id_of(module)) put_hex(static_cast<unsigned char>(byte), 2);
@@ -121,9 +125,8 @@ class module_name {
     int digits = 1;
     while (digits < 16 && module.bias >> (4 * digits) != 0) ++digits;
     put_hex(module.bias, digits);
+    return {text_, size_};
   }
-
-  [[nodiscard]] std::string_view view() const noexcept { return {text_, size_}; }
 
  private:
   /// A whole path, since the program that reads the trace works in another folder.

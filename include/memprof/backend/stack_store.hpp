@@ -87,7 +87,7 @@ class stack_store {
     for (last_module_ = 0; last_module_ < modules_.size(); ++last_module_) {
       if (modules_[last_module_].module == module) return modules_[last_module_].name;
     }
-    const label name = intern_own(shared, sizes, module_name{module}.view());
+    const label name = intern_own(shared, sizes, module_name_.of(module));
     if (name != 0 && !modules_.push_back({module, name})) return name;  // it is looked for again
     return name;
   }
@@ -102,6 +102,7 @@ class stack_store {
   stack_parts inner_parts_;
   page_array<named_module> modules_;
   std::size_t last_module_ = 0;
+  module_name module_name_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -464,6 +464,14 @@ def check_stacks():
             sys.exit("nobody is said to have asked for 70,000 bytes:\n" + run.said)
 
 
+def check_stacks_on_small_stacks():
+    """The first stack of a process, which takes more than the later ones, may be that of a thread with few bytes."""
+    for option in ("--stacks", "--stacks=all"):
+        run = Run([PROGRAM, "small_stack"], option)
+        if not re.search(r"^ *68\.4 KiB .*innermost", run.said, re.MULTILINE):
+            sys.exit("nobody is said to have asked for 70,000 bytes:\n" + run.said)
+
+
 def check_stacks_value():
     said = Run([PROGRAM], "--stacks=none", wanted_status=2, needs_profile=False).said
     if "'none' is not a value; expected sampled or all" not in said:

@@ -66,6 +66,19 @@ void* in_thread(void*) {
   return nullptr;
 }
 
+/// 70,000 bytes, by a thread with the least stack that the C library gives.
+int small_stack() {
+  pthread_attr_t attributes;
+  pthread_attr_init(&attributes);
+  pthread_attr_setstacksize(&attributes, static_cast<size_t>(sysconf(_SC_THREAD_STACK_MIN)));
+  pthread_t started;
+  const auto work = [](void*) -> void* {
+    free(middle(70'000));
+    return nullptr;
+  };
+  return pthread_create(&started, &attributes, work, nullptr) == 0 ? pthread_join(started, nullptr) : 1;
+}
+
 int threads(int count) {
   for (int done = 0; done < count; done += 100) {
     pthread_t started[100];
@@ -196,6 +209,7 @@ int main(int count, char** words) {
     raise(SIGKILL);
   }
   if (is("threads")) return threads(2000);
+  if (is("small_stack")) return small_stack();
   if (is("forks")) return forks(50);
   if (is("interrupted")) return interrupted();
   if (is("limited")) return limited(300'000, 300);
