@@ -163,7 +163,7 @@ def test_a_program_runs_for_real_before_and_after() -> None:
 
 def test_what_was_replaced_is_restored() -> None:
     def replaced() -> list[object]:
-        return [torch.compile, torch.tensor, torch.Tensor.new_tensor, torch.cuda.is_available, torch.nn.Module._call_impl,
+        return [torch.compile, torch.tensor, torch.Tensor.new_tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.cuda.is_available, torch.nn.Module._call_impl,
                 torch.utils.data._utils.worker._worker_loop, torch.cuda.Stream, torch.cuda.memory_stats_as_nested_dict]
 
     def shape_of_meta() -> Any:  # of an operator with a shape function in Python
@@ -214,6 +214,127 @@ def test_what_is_not_known_is_in_the_profile() -> None:
     assert [row["name"] for row in capture.profile.table("assumed_sizes").rows()] == ["aten::nonzero"]
     assert [row["operation"] for row in capture.profile.table("unknown_reads").rows()] == ["until it converges"]
     assert not capture.profile.exact
+
+
+def reads(capture: memprof.Capture) -> list[tuple[str, str, int, int]]:
+    rows = capture.profile.table("unknown_reads").rows()
+    return [(row["name"], row["operation"], row["count"], row["steers"]) for row in rows]
+
+
+def test_lists_and_arrays_hold_what_item_returns() -> None:
+    np = pytest.importorskip("numpy")
+    with memprof.no_dispatch() as capture:
+        numbers = torch.rand(300, 300)
+        one = float(np.float32(numbers[2, 3].item()))
+        assert 0 < one < 1
+        assert numbers.tolist() == [[one] * 300] * 300
+        assert numbers[:, 5].tolist() == [one] * 300 == numbers.t()[0].tolist()
+        small = torch.rand(300, 300)[0].clone()
+        assert small.tolist() == [float(np.float32(small[9].item()))] * 300
+        for array in (numbers.numpy(), np.asarray(numbers), numbers.requires_grad_().numpy(force=True)):
+            assert array.shape == (300, 300) and (array == one).all()
+        with pytest.raises(RuntimeError, match="requires grad"):
+            numbers.numpy()
+        indices = torch.rand(300, 300).argmax(1)
+        assert indices.tolist() == [0] * 300 and (indices.numpy() == 0).all()
+        assert torch.arange(4).tolist() == [0, 1, 2, 3] and torch.ones(2).numpy().tolist() == [1, 1]  # known
+        with memprof.real_scope():
+            assert torch.full((300, 300), 2.0).numpy().sum() == 180_000
+    listed = {(name, steers): count for name, _, count, steers in reads(capture)}
+    assert listed == {
+        ("Tensor.tolist", 0): 4, ("Tensor.numpy", 0): 3, ("aten::item", 0): 2, ("Tensor.tolist", 1): 1, ("Tensor.numpy", 1): 1
+    }  # fmt: skip
+
+
+def test_lists_and_arrays_of_numbers_leave_a_profile_exact() -> None:
+    pytest.importorskip("numpy")
+    with memprof.no_dispatch() as capture, memprof.track_operation("log"):
+        torch.rand(300, 300).sum(0).tolist()
+        torch.rand(300, 300).numpy()
+    assert reads(capture) == [("Tensor.tolist", "log", 1, 0), ("Tensor.numpy", "log", 1, 0)]
+    assert capture.profile.exact
+    with memprof.no_dispatch() as capture:
+        (torch.rand(300, 300) > 0.5).numpy()
+    assert reads(capture) == [("Tensor.numpy", "", 1, 1)]
+    assert not capture.profile.exact
+
+
+def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:
+    pytest.importorskip("numpy")
+
+    def keep_the_best() -> None:
+        torch.manual_seed(1)
+        model = Mixer()
+        best, kept = 0.0, []
+        for _ in range(3):
+            with torch.no_grad():
+                scores = torch.sigmoid(model(torch.randn(4000, 256)))
+            if scores.numpy().max() > best:
+                best = 1.0
+                kept = [p.detach().clone() for p in model.parameters()]
+            share = 1 / max(torch.sigmoid(model.up.weight).sum(1).tolist())  # not by zero
+            if share < 1:
+                kept.append(torch.zeros(1000, 1000))
+
+    assert simulated(keep_the_best) == real(keep_the_best)
+
+
+def test_arrays_and_lists_keep_what_torch_says_of_them() -> None:
+    class Named(torch.Tensor):
+        """`Tensor.tolist` and `numpy` go through `__torch_function__`."""
+
+        called: list[str] = []
+
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            cls.called.append(function.__name__)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    pytest.importorskip("numpy")
+    with memprof.no_dispatch() as capture:
+        named = torch.rand(300, 300).as_subclass(Named)
+        assert named.tolist()[0][0] == named.numpy()[0, 0] > 0
+        complex_numbers = torch.ones(3, dtype=torch.complex64).conj()
+        assert complex_numbers.tolist() == [1, 1, 1]
+        with pytest.raises(RuntimeError, match="conjugate"):
+            complex_numbers.numpy()
+        with pytest.raises(RuntimeError, match="meta"):
+            torch.ones(3, device="meta").tolist()
+        with pytest.raises(TypeError, match="Sparse"):
+            torch.eye(3).to_sparse().numpy()
+    assert len(Named.called) >= 2
+    assert [name for name, *_ in reads(capture)] == ["Tensor.tolist", "Tensor.numpy"]
+
+
+@pytest.mark.parametrize("way", ["tensor", "item", "list"])
+def test_a_loop_that_ends_by_its_loss_ends_with_a_message(way: str) -> None:
+    from memprof.torch import set_read_limit
+
+    def loss_of_step(model: Any) -> Any:
+        model.zero_grad()
+        loss = model(torch.randn(64, 256)).square().mean()
+        loss.backward()
+        return loss
+
+    goes_on = {
+        "tensor": lambda loss: loss > 1e-9,
+        "item": lambda loss: loss.item() > 1e-9,
+        "list": lambda loss: loss.tolist() > 1e-9,
+    }[way]
+    set_read_limit(20)
+    steps = 0
+    try:
+        with memprof.no_dispatch(), pytest.raises(RuntimeError, match="20 times without any progress"):
+            model = Mixer()
+            while goes_on(loss := loss_of_step(model)):
+                steps += 1
+                with memprof.track_operation("log"):
+                    float(loss)
+    finally:
+        set_read_limit(100_000)
+    assert 19 <= steps <= 20
+    with pytest.raises(memprof.Error, match="at least 1"):
+        set_read_limit(0)
 
 
 @pytest.mark.parametrize("first", ["memprof", "torch"])
