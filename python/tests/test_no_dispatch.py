@@ -259,6 +259,42 @@ def test_lists_and_arrays_of_numbers_leave_a_profile_exact() -> None:
     assert not capture.profile.exact
 
 
+def test_a_count_that_is_read_as_a_number_leaves_a_profile_exact() -> None:
+    def right() -> Any:
+        return (torch.rand(300, 300) > 0.5).sum()
+
+    for read, steers in ((lambda: float(right().float()), 0), (lambda: right().float().item(), 0), (lambda: right().item(), 1)):
+        with memprof.no_dispatch() as capture:
+            read()
+        assert reads(capture) == [("aten::item", "", 1, steers)]
+        assert capture.profile.exact == (steers == 0)
+
+
+def test_sizes_by_late_draws_are_listed_until_the_generator_is_seeded() -> None:
+    def is_listed(program: Callable[[Any], Any]) -> bool:
+        with memprof.no_dispatch() as capture:
+            torch.manual_seed(1)
+            torch.rand(5)
+            state = torch.get_rng_state()
+            torch.rand(300, 300)  # is not drawn
+            program(state).gt(0.5).nonzero()
+        return not capture.profile.exact
+
+    def after(prepare: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda state: (prepare(state), torch.rand(5))[1]
+
+    def drawn_into(state: Any) -> Any:
+        late = torch.rand(5)
+        torch.manual_seed(1)
+        return late.uniform_()
+
+    assert is_listed(after(lambda state: None))
+    assert not is_listed(after(lambda state: torch.manual_seed(1)))
+    # Right, but listed.
+    assert is_listed(after(torch.set_rng_state))
+    assert is_listed(drawn_into)
+
+
 def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:
     pytest.importorskip("numpy")
 
