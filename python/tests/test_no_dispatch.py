@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import subprocess
@@ -247,12 +248,18 @@ def test_lists_and_arrays_hold_what_item_returns() -> None:
 
 
 def test_lists_and_arrays_of_numbers_leave_a_profile_exact() -> None:
-    pytest.importorskip("numpy")
+    np = pytest.importorskip("numpy")
     with memprof.no_dispatch() as capture, memprof.track_operation("log"):
         torch.rand(300, 300).sum(0).tolist()
         torch.rand(300, 300).numpy()
     assert reads(capture) == [("Tensor.tolist", "log", 1, 0), ("Tensor.numpy", "log", 1, 0)]
     assert capture.profile.exact
+    with memprof.no_dispatch() as capture:
+        for mebibytes, is_filled in ((64, True), (65, False)):
+            assert (torch.rand(mebibytes << 18).numpy()[-1] != 0) == is_filled
+        unseen = torch.rand(300, 300)
+        assert ctypes.c_float.from_address(unseen.data_ptr()).value == np.from_dlpack(unseen)[2, 3] == 0
+    assert reads(capture) == [("Tensor.numpy", "", 2, 0)]
     with memprof.no_dispatch() as capture:
         (torch.rand(300, 300) > 0.5).numpy()
     assert reads(capture) == [("Tensor.numpy", "", 1, 1)]
