@@ -9,6 +9,7 @@
 #include <nanobind/stl/string.h>
 
 #include <memprof/backend/torch/device_allocator.hpp>
+#include <memprof/detail/error.hpp>
 #include <memprof/profile/device_json.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
@@ -19,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 
@@ -105,6 +107,23 @@ void bind_simulation(nb::module_& module) {
   module.def("_execute_in_this_process", [] {
     if (const auto* const simulation = torch_library::simulation()) simulation->execute_in_this_process();
   });
+  module.def(
+      "_read_memory",
+      [](std::uintptr_t tensor, const char* method) {
+        const auto* const simulation = torch_library::simulation();
+        char reason[1024] = "";
+        if (simulation == nullptr || simulation->read_memory(reinterpret_cast<void*>(tensor), method, reason, sizeof reason))
+          return;
+        throw std::runtime_error(reason);  // a RuntimeError, as torch's own
+      },
+      "tensor"_a, "method"_a, "Call before a method of a tensor (`Tensor._cdata`) reads its memory.");
+  module.def(
+      "_set_read_limit",
+      [](std::int64_t reads) {
+        if (reads < 1) memprof::detail::raise("set_read_limit: " + std::to_string(reads) + " must be at least 1");
+        if (const auto* const simulation = torch_library::simulation()) simulation->set_read_limit(reads);
+      },
+      "reads"_a);
   module.def(
       "_begin_claimed_device",
       [](std::int64_t capacity, const std::string& settings, bool descending_addresses) {

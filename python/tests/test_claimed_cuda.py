@@ -96,6 +96,32 @@ def test_a_device_without_a_limit() -> None:
         del x
 
 
+def test_lists_and_arrays_of_the_device_are_read_from_a_copy(claimed: memprof.Capture) -> None:
+    np = pytest.importorskip("numpy")
+    numbers = torch.rand(300, 300, device="cuda")
+
+    def cpu() -> tuple[int, int]:
+        space = next((space for space in claimed.profile.spaces if space.name == "cpu"), None)
+        return (0, 0) if space is None else (space.allocations, space.cumulative_current)
+
+    def copied(read: Any) -> tuple[Any, int]:
+        allocations, current = cpu()
+        found = read()
+        assert cpu()[1] == current or isinstance(found, np.ndarray)
+        return found, cpu()[0] - allocations
+
+    one = float(np.float32(numbers[2, 3].item()))
+    assert 0 < one < 1
+    assert copied(numbers.tolist) == ([[one] * 300] * 300, 300 * 300 * 4)
+    for read in (lambda: numbers.numpy(force=True), lambda: numbers.cpu().numpy()):
+        array, taken = copied(read)
+        assert (array == one).all() and taken == 300 * 300 * 4
+    with pytest.raises(TypeError, match="cuda:0 device type tensor"):
+        numbers.numpy()
+    rows = claimed.profile.table("unknown_reads").rows()
+    assert {(row["name"], row["count"]) for row in rows} == {("aten::item", 1), ("Tensor.tolist", 1), ("Tensor.numpy", 2)}
+
+
 # --- its memory
 
 

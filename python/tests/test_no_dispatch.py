@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import pathlib
 import subprocess
@@ -163,7 +164,7 @@ def test_a_program_runs_for_real_before_and_after() -> None:
 
 def test_what_was_replaced_is_restored() -> None:
     def replaced() -> list[object]:
-        return [torch.compile, torch.tensor, torch.Tensor.new_tensor, torch.cuda.is_available, torch.nn.Module._call_impl,
+        return [torch.compile, torch.tensor, torch.Tensor.new_tensor, torch.Tensor.tolist, torch.Tensor.numpy, torch.cuda.is_available, torch.nn.Module._call_impl,
                 torch.utils.data._utils.worker._worker_loop, torch.cuda.Stream, torch.cuda.memory_stats_as_nested_dict]
 
     def shape_of_meta() -> Any:  # of an operator with a shape function in Python
@@ -214,6 +215,169 @@ def test_what_is_not_known_is_in_the_profile() -> None:
     assert [row["name"] for row in capture.profile.table("assumed_sizes").rows()] == ["aten::nonzero"]
     assert [row["operation"] for row in capture.profile.table("unknown_reads").rows()] == ["until it converges"]
     assert not capture.profile.exact
+
+
+def reads(capture: memprof.Capture) -> list[tuple[str, str, int, int]]:
+    rows = capture.profile.table("unknown_reads").rows()
+    return [(row["name"], row["operation"], row["count"], row["steers"]) for row in rows]
+
+
+def test_lists_and_arrays_hold_what_item_returns() -> None:
+    np = pytest.importorskip("numpy")
+    with memprof.no_dispatch() as capture:
+        numbers = torch.rand(300, 300)
+        one = float(np.float32(numbers[2, 3].item()))
+        assert 0 < one < 1
+        assert numbers.tolist() == [[one] * 300] * 300
+        assert numbers[:, 5].tolist() == [one] * 300 == numbers.t()[0].tolist()
+        small = torch.rand(300, 300)[0].clone()
+        assert small.tolist() == [float(np.float32(small[9].item()))] * 300
+        for array in (numbers.numpy(), np.asarray(numbers), numbers.requires_grad_().numpy(force=True)):
+            assert array.shape == (300, 300) and (array == one).all()
+        with pytest.raises(RuntimeError, match="requires grad"):
+            numbers.numpy()
+        indices = torch.rand(300, 300).argmax(1)
+        assert indices.tolist() == [0] * 300 and (indices.numpy() == 0).all()
+        assert torch.arange(4).tolist() == [0, 1, 2, 3] and torch.ones(2).numpy().tolist() == [1, 1]  # known
+        with memprof.real_scope():
+            assert torch.full((300, 300), 2.0).numpy().sum() == 180_000
+    listed = {(name, steers): count for name, _, count, steers in reads(capture)}
+    assert listed == {
+        ("Tensor.tolist", 0): 4, ("Tensor.numpy", 0): 3, ("aten::item", 0): 2, ("Tensor.tolist", 1): 1, ("Tensor.numpy", 1): 1
+    }  # fmt: skip
+
+
+def test_lists_and_arrays_of_numbers_leave_a_profile_exact() -> None:
+    np = pytest.importorskip("numpy")
+    with memprof.no_dispatch() as capture, memprof.track_operation("log"):
+        torch.rand(300, 300).sum(0).tolist()
+        torch.rand(300, 300).numpy()
+    assert reads(capture) == [("Tensor.tolist", "log", 1, 0), ("Tensor.numpy", "log", 1, 0)]
+    assert capture.profile.exact
+    with memprof.no_dispatch() as capture:
+        for mebibytes, is_filled in ((64, True), (65, False)):
+            assert (torch.rand(mebibytes << 18).numpy()[-1] != 0) == is_filled
+        unseen = torch.rand(300, 300)
+        assert ctypes.c_float.from_address(unseen.data_ptr()).value == np.from_dlpack(unseen)[2, 3] == 0
+    assert reads(capture) == [("Tensor.numpy", "", 2, 0)]
+    with memprof.no_dispatch() as capture:
+        (torch.rand(300, 300) > 0.5).numpy()
+    assert reads(capture) == [("Tensor.numpy", "", 1, 1)]
+    assert not capture.profile.exact
+
+
+def test_a_count_that_is_read_as_a_number_leaves_a_profile_exact() -> None:
+    def right() -> Any:
+        return (torch.rand(300, 300) > 0.5).sum()
+
+    for read, steers in ((lambda: float(right().float()), 0), (lambda: right().float().item(), 0), (lambda: right().item(), 1)):
+        with memprof.no_dispatch() as capture:
+            read()
+        assert reads(capture) == [("aten::item", "", 1, steers)]
+        assert capture.profile.exact == (steers == 0)
+
+
+def test_sizes_by_late_draws_are_listed_until_the_generator_is_seeded() -> None:
+    def is_listed(program: Callable[[Any], Any]) -> bool:
+        with memprof.no_dispatch() as capture:
+            torch.manual_seed(1)
+            torch.rand(5)
+            state = torch.get_rng_state()
+            torch.rand(300, 300)  # is not drawn
+            program(state).gt(0.5).nonzero()
+        return not capture.profile.exact
+
+    def after(prepare: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        return lambda state: (prepare(state), torch.rand(5))[1]
+
+    def drawn_into(state: Any) -> Any:
+        late = torch.rand(5)
+        torch.manual_seed(1)
+        return late.uniform_()
+
+    assert is_listed(after(lambda state: None))
+    assert not is_listed(after(lambda state: torch.manual_seed(1)))
+    # Right, but listed.
+    assert is_listed(after(torch.set_rng_state))
+    assert is_listed(drawn_into)
+
+
+def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:
+    pytest.importorskip("numpy")
+
+    def keep_the_best() -> None:
+        torch.manual_seed(1)
+        model = Mixer()
+        best, kept = 0.0, []
+        for _ in range(3):
+            with torch.no_grad():
+                scores = torch.sigmoid(model(torch.randn(4000, 256)))
+            if scores.numpy().max() > best:
+                best = 1.0
+                kept = [p.detach().clone() for p in model.parameters()]
+            share = 1 / max(torch.sigmoid(model.up.weight).sum(1).tolist())  # not by zero
+            if share < 1:
+                kept.append(torch.zeros(1000, 1000))
+
+    assert simulated(keep_the_best) == real(keep_the_best)
+
+
+def test_arrays_and_lists_keep_what_torch_says_of_them() -> None:
+    class Named(torch.Tensor):
+        """`Tensor.tolist` and `numpy` go through `__torch_function__`."""
+
+        called: list[str] = []
+
+        @classmethod
+        def __torch_function__(cls, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            cls.called.append(function.__name__)
+            return super().__torch_function__(function, types, args, kwargs or {})
+
+    pytest.importorskip("numpy")
+    with memprof.no_dispatch() as capture:
+        named = torch.rand(300, 300).as_subclass(Named)
+        assert named.tolist()[0][0] == named.numpy()[0, 0] > 0
+        complex_numbers = torch.ones(3, dtype=torch.complex64).conj()
+        assert complex_numbers.tolist() == [1, 1, 1]
+        with pytest.raises(RuntimeError, match="conjugate"):
+            complex_numbers.numpy()
+        with pytest.raises(RuntimeError, match="meta"):
+            torch.ones(3, device="meta").tolist()
+        with pytest.raises(TypeError, match="Sparse"):
+            torch.eye(3).to_sparse().numpy()
+    assert len(Named.called) >= 2
+    assert [name for name, *_ in reads(capture)] == ["Tensor.tolist", "Tensor.numpy"]
+
+
+@pytest.mark.parametrize("way", ["tensor", "item", "list"])
+def test_a_loop_that_ends_by_its_loss_ends_with_a_message(way: str) -> None:
+    from memprof.torch import set_read_limit
+
+    def loss_of_step(model: Any) -> Any:
+        model.zero_grad()
+        loss = model(torch.randn(64, 256)).square().mean()
+        loss.backward()
+        return loss
+
+    goes_on = {
+        "tensor": lambda loss: loss > 1e-9,
+        "item": lambda loss: loss.item() > 1e-9,
+        "list": lambda loss: loss.tolist() > 1e-9,
+    }[way]
+    set_read_limit(20)
+    steps = 0
+    try:
+        with memprof.no_dispatch(), pytest.raises(RuntimeError, match="20 times without any progress"):
+            model = Mixer()
+            while goes_on(loss := loss_of_step(model)):
+                steps += 1
+                with memprof.track_operation("log"):
+                    float(loss)
+    finally:
+        set_read_limit(100_000)
+    assert 19 <= steps <= 20
+    with pytest.raises(memprof.Error, match="at least 1"):
+        set_read_limit(0)
 
 
 @pytest.mark.parametrize("first", ["memprof", "torch"])

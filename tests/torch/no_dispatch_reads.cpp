@@ -1,6 +1,9 @@
 #include "captures.hpp"
 
+#include <memprof/backend/torch/simulation/read_memory.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
+#include <memprof/profile/fact/unknown_read.hpp>
+#include <memprof/record/event_sink.hpp>
 
 #include <torch/torch.h>
 
@@ -8,6 +11,7 @@
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 
@@ -154,18 +158,101 @@ TEST_CASE("torch no_dispatch: a loop that waits for an unknown value ends with a
     const auto scope = memprof::track_operation<"waiting">();
     while (!holds(torch::isnan(numbers).any())) ++rounds;
   };
-  CHECK_THROWS_MATCHES(wait(), c10::Error,
-                       MessageMatches(ContainsSubstring("'aten::item' in 'waiting' has read") &&
-                                      ContainsSubstring("50 times in a row") && ContainsSubstring("set_torch_read_limit")));
+  CHECK_THROWS_MATCHES(
+      wait(), c10::Error,
+      MessageMatches(ContainsSubstring("'aten::item' in 'waiting' has read") &&
+                     ContainsSubstring("50 times without any progress") && ContainsSubstring("set_torch_read_limit")));
   CHECK(rounds == 49);
-  // Reads in turn are no such loop.
-  for (int step = 0; step < 60; ++step) {
-    (void)numbers.sum().item<float>();
+  // Another place that reads for the first time is progress.
+  for (int step = 0; step < 49; ++step) (void)numbers.sum().item<float>();
+  {
     const auto scope = memprof::track_operation<"elsewhere">();
     (void)numbers.sum().item<float>();
   }
+  CHECK_NOTHROW(numbers.sum().item<float>());
   memprof::set_torch_read_limit(100'000);
   CHECK_THROWS_AS(memprof::set_torch_read_limit(0), memprof::error);
+}
+
+TEST_CASE("torch no_dispatch: a training that ends by its loss ends with a message, whatever else it reads") {
+  auto capture = begin_no_dispatch();
+  memprof::set_torch_read_limit(20);
+  torch::nn::Linear layer(1000, 100);
+  const auto input = torch::randn({64, 1000});
+  const auto loss_of_step = [&] {
+    layer->zero_grad();
+    const auto loss = layer(input).square().mean();
+    loss.backward();
+    return loss;
+  };
+  int steps = 0;
+  const auto train = [&](const auto& goes_on) {
+    steps = 0;
+    for (auto loss = loss_of_step(); goes_on(loss); loss = loss_of_step()) {
+      ++steps;
+      const auto scope = memprof::track_operation<"log">();
+      (void)loss.template item<float>();
+    }
+  };
+  const auto fails = MessageMatches(ContainsSubstring("has read a value that the simulation does not know 20 times"));
+  CHECK_THROWS_MATCHES(train([](const torch::Tensor& loss) { return loss.item<double>() > 1e-9; }), c10::Error, fails);
+  CHECK(steps == 20);  // the first to be logged was progress for the other
+  CHECK_THROWS_MATCHES(train([](const torch::Tensor& loss) { return (loss > 1e-9).is_nonzero(); }), c10::Error, fails);
+  memprof::set_torch_read_limit(100'000);
+}
+
+TEST_CASE("torch no_dispatch: what says that it reads memory finds what item() returns, and is listed") {
+  auto capture = begin_no_dispatch();
+  const memprof::label reads = memprof::event_sink{}.label_of("reads memory");
+  const auto read = [&](const torch::Tensor& tensor) {
+    memprof::detail::read_memory(tensor, reads);
+    return tensor;
+  };
+  const auto numbers = unknown_numbers();
+  const auto number = numbers[3][4].item<float>();
+  CHECK(number > 0);
+  for (const auto& same : {numbers, numbers.slice(1, 1, 1000, 3), numbers.t(), numbers.view({-1})}) {
+    const auto found = read(same);
+    CHECK(found.data_ptr<float>()[0] == number);
+    CHECK(found.data_ptr<float>()[99'000] == number);
+  }
+  CHECK(static_cast<float>(read(numbers.to(torch::kDouble)).data_ptr<double>()[7]) == number);
+  CHECK(static_cast<float>(read(numbers.to(torch::kHalf)).data_ptr<c10::Half>()[7]) == static_cast<float>(c10::Half{number}));
+  CHECK(read(numbers.slice(0, 0, 10).clone()).data_ptr<float>()[9'999] == number);  // small
+  CHECK(read(torch::isfinite(numbers)).data_ptr<bool>()[99'999]);                   // small, as truth values are integers
+  CHECK(read(numbers.argmax(1)).data_ptr<std::int64_t>()[99] == 0);                 // a valid index
+  CHECK(read(torch::ones({3})).data_ptr<float>()[2] == 1);                          // known: not listed
+  CHECK(read(torch::empty({0})).numel() == 0);
+  const memprof::vector<memprof::unknown_read> found = reads_of(capture.profile());
+  const auto count = [&](std::int64_t steers) {
+    std::int64_t sum = 0;
+    for (const memprof::unknown_read& row : found) sum += row.name == "reads memory" && row.steers == steers ? row.count : 0;
+    return sum;
+  };
+  CHECK(count(0) == 7);
+  CHECK(count(1) == 2);
+  CHECK_FALSE(capture.profile().exact);
+}
+
+TEST_CASE("torch no_dispatch: what operators write after memory was read is there") {
+  auto capture = begin_no_dispatch();
+  const memprof::label reads = memprof::event_sink{}.label_of("reads memory");
+  auto numbers = unknown_numbers();
+  numbers.data_ptr<float>()[5] = 2;
+  memprof::detail::read_memory(numbers, reads);
+  CHECK(numbers.data_ptr<float>()[5] == 2);  // the program's own
+  CHECK(numbers.data_ptr<float>()[4] != 0);
+  numbers.fill_(3);
+  CHECK(numbers.max().item<float>() == 3);
+  CHECK(numbers[0][4].item<float>() == 3);
+  memprof::detail::read_memory(numbers, reads);
+  CHECK(numbers.data_ptr<float>()[4] == 3);
+  numbers.zero_();
+  memprof::detail::read_memory(numbers, reads);
+  CHECK(numbers.data_ptr<float>()[4] == 0);
+  CHECK(capture.profile().exact);  // numbers, which programs print
+  const memprof::vector<memprof::unknown_read> found = reads_of(capture.profile());
+  CHECK(std::count(found.begin(), found.end(), memprof::unknown_read{"reads memory", "", 3, 0}) == 1);
 }
 
 }  // namespace memprof_tests::torch_no_dispatch_reads

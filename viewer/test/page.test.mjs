@@ -177,6 +177,22 @@ describe('answers', () => {
     }
   });
 
+  it('say that what an allocator reserved may not fit, though what was live did', async () => {
+    const MiB = 2 ** 20;
+    for (const [reserved, value, line] of [
+      [GiB, `Yes, ${shownBytes(0)} to spare`, `${shownBytes(GiB)} reserved of ${shownBytes(GiB)}`],
+      [GiB + 80 * MiB, `It may not: ${shownBytes(80 * MiB)} too much`, `${shownBytes(GiB + 80 * MiB)} reserved of ${shownBytes(GiB)}`],
+    ]) {
+      const made = runOf(training(), { capacities: [0, GiB], device: 'gpu-1gb', reserved: [0, reserved] });
+      await on('reserved', made, {}, async (page) => {
+        assert.equal(await text(page, '[data-answer=fit] .value'), value);
+        assert.ok((await text(page, '[data-answer=fit]')).includes(line), line);
+        const left = `live bytes alone would leave ${shownBytes(GiB - main(made.run).cumulative_peak)}`;
+        assert.equal((await text(page, '[data-answer=fit]')).includes(left), reserved > GiB);
+      });
+    }
+  });
+
   it('say why numbers are not exact, and what would not fit', async () => {
     const made = runOf(training(), { capacities: [0, 10_000_000], exact: false, anomalies: { dropped_events: 7 }, notes: ['The clock was set back.'] });
     main(made.run).first_shortfall = { ...main(made.run).first_shortfall, requested: 1_500_000, shortfall: 400_000, operation: 'forward/layer0', time_ns: 9000, remedy: [{ owner: 'model', bytes: 12_000_000, blocks: 6 }] };

@@ -63,9 +63,9 @@ MEMPROF_TORCH_SEPARABLE void set_torch_selected_fraction(std::optional<double> f
 /// of range.
 MEMPROF_TORCH_SEPARABLE void assume_selected(const at::Tensor& mask, double fraction);
 
-/// Sets how often in a row one place of a program may read a value that the simulation does not know; then the read throws
-/// `c10::Error`, since a program that waits for such a value would never end. The default is 100,000. Throws `memprof::error` if
-/// less than 1.
+/// Sets how often one place of a program may read a value that the simulation does not know, counted anew whenever another place
+/// reads one for the first time; then the read throws `c10::Error`, since a program that waits for such a value would never end.
+/// The default is 100,000. Throws `memprof::error` if less than 1.
 MEMPROF_TORCH_SEPARABLE void set_torch_read_limit(std::int64_t reads);
 
 /// Has a model of its allocator follow the fake CUDA device until the end of the scope: a `simulated_caching_allocator` of the

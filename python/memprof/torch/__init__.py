@@ -17,13 +17,21 @@ if TYPE_CHECKING:
 
     from .._capture import Category
 
-__all__ = ["annotate"]
+__all__ = ["annotate", "set_read_limit"]
 
 
 def annotate(tensor: torch.Tensor, name: str, category: Category = "") -> None:
     """Names the block of a tensor for reports, and gives it a category. Does nothing while no capture is active."""
     load()
     _core._annotate_tensor(tensor._cdata, name, category or "other")
+
+
+def set_read_limit(reads: int) -> None:
+    """Sets how often one place of a program may read a value that a simulation (`memprof.no_dispatch`) does not know, counted anew
+    whenever another place reads one for the first time; then the read raises `RuntimeError`, since a program that waits for such a
+    value would never end. The default is 100,000. Raises `Error` if less than 1."""
+    load(no_dispatch=True)
+    _core._set_read_limit(reads)
 
 
 _waits_for_cuda = False

@@ -27,6 +27,8 @@ class Simulation:
         self._shape_functions = _PythonShapeFunctions()
         self._patches.set(torch.Tensor, "new_tensor", _new_tensor)
         self._patches.set(torch.Tensor, "new", _new)
+        self._patches.set(torch.Tensor, "tolist", _tolist)
+        self._patches.set(torch.Tensor, "numpy", _numpy)
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
         self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
@@ -137,6 +139,34 @@ def _new(self: torch.Tensor, *args: Any, device: Any = None) -> torch.Tensor:
     if isinstance(first, torch.Size):
         return torch.empty(first, dtype=self.dtype, device=device)
     return torch.tensor(first, dtype=self.dtype, device=device)
+
+
+_original_tolist: Callable[..., Any] = torch.Tensor.tolist
+_original_numpy: Callable[..., Any] = torch.Tensor.numpy
+_is_handled_by_class: Callable[[Any], bool] = torch.overrides.has_torch_function_unary
+
+
+def _tolist(self: torch.Tensor) -> Any:
+    """`Tensor.tolist` reads memory, without an operator that could be simulated."""
+    if _is_handled_by_class(self):  # it calls this function again
+        return _original_tolist(self)
+    if self.layout is torch.strided and not self.is_meta:
+        self = self.resolve_conj().resolve_neg()
+        if not self.is_cpu:
+            self = self.cpu()
+        _core._read_memory(self._cdata, "Tensor.tolist")
+    return _original_tolist(self)
+
+
+def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
+    """`Tensor.numpy`, for the same reason; `numpy.asarray` calls it."""
+    if _is_handled_by_class(self):
+        return _original_numpy(self, force=force)
+    if force:
+        self = self.detach().cpu().resolve_conj().resolve_neg()
+    array = _original_numpy(self)  # over the same memory; raises what torch raises
+    _core._read_memory(self._cdata, "Tensor.numpy")
+    return array
 
 
 _original_worker_loop: Callable[..., Any] = _loader_worker._worker_loop

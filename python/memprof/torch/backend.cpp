@@ -8,6 +8,7 @@
 #include <memprof/backend/torch_cuda.hpp>
 #endif
 #ifdef MEMPROF_TORCH_SIMULATION
+#include <memprof/backend/torch/simulation/read_memory.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #endif
 #include <memprof/detail/error.hpp>
@@ -134,9 +135,26 @@ void use_allocator(const memprof_torch_allocator* model) {
   memprof::detail::fake_cuda_device.set_allocator(&used);
 }
 
-constexpr memprof_torch_simulation simulation{
-    [] { ++memprof::detail::this_simulating_thread.real_scopes; }, [] { --memprof::detail::this_simulating_thread.real_scopes; },
-    [] { memprof::detail::join_simulation(); }, [] { memprof::detail::execute_in_this_process(); }, use_allocator};
+bool read_memory(void* implementation, const char* method, char* error, std::size_t room) {
+  const at::Tensor tensor{
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(static_cast<c10::TensorImpl*>(implementation))};
+  try {
+    memprof::detail::read_memory(tensor, memprof::event_sink{}.label_of(method));
+    return true;
+  } catch (const c10::Error& fault) {
+    std::strncpy(error, fault.what_without_backtrace(), room - 1);
+    error[room - 1] = '\0';
+    return false;
+  }
+}
+
+constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simulating_thread.real_scopes; },
+                                              [] { --memprof::detail::this_simulating_thread.real_scopes; },
+                                              [] { memprof::detail::join_simulation(); },
+                                              [] { memprof::detail::execute_in_this_process(); },
+                                              use_allocator,
+                                              read_memory,
+                                              [](std::int64_t reads) { memprof::set_torch_read_limit(reads); }};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else
 constexpr const memprof_torch_simulation* simulation_calls = nullptr;

@@ -7,7 +7,7 @@
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 5
+#define MEMPROF_TORCH_CALLS_VERSION 6
 
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
@@ -25,9 +25,15 @@ struct memprof_torch_simulation {
   void (*join)(void);
   /* In a forked process that loads data: operations are executed from now on, also on simulated tensors. */
   void (*execute_in_this_process)(void);
-  /* Tells the model of each block of the claimed device from now on, and asks it for room: without, there is always some. Null: no
-   * longer. */
+  /* Tells the model of each block of the claimed device from now on, and asks it for room: without, there is always some. Null:
+   * no longer. */
   void (*use_allocator)(const struct memprof_torch_allocator* model);
+  /* Before `method` reads the memory of a tensor (`Tensor._cdata`) on the CPU: what the simulation does not know of it becomes
+   * nominal, and the read is listed. False if the program seems to wait for such a value, and what to say in `error`, of `room`
+   * bytes. */
+  bool (*read_memory)(void* tensor, const char* method, char* error, size_t room);
+  /* `memprof::set_torch_read_limit`; at least 1. */
+  void (*set_read_limit)(int64_t reads);
 };
 
 struct memprof_torch_calls {

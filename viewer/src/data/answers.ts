@@ -90,10 +90,19 @@ function fit(model: Model, space: Space): Answer {
     if (remedy && shortfall.remedy.length === 1) answer.lines.push(`freeing ${remedy.owner === null ? 'what was allocated outside every operation' : shown(remedy.owner)} (${bytes(remedy.bytes)}) would have made room for it`);
     return answer;
   }
+  const countsReserved = !space.capacity_is_per_core && space.reserved.peak > space.cumulative_peak;
+  if (countsReserved && space.reserved.peak > space.capacity) {
+    // An allocator gives back what it caches before it fails, so this is no proof that the program would.
+    answer.value = `It may not: ${bytes(space.reserved.peak - space.capacity)} too much`;
+    answer.mood = 'bad';
+    answer.lines.push(`${bytes(space.reserved.peak)} reserved of ${bytes(space.capacity)}`);
+    answer.lines.push(`live bytes alone would leave ${bytes(space.capacity - space.cumulative_peak)}`);
+    return answer;
+  }
   const used = space.capacity_is_per_core ? space.cores.peaks.total : Math.max(space.cumulative_peak, space.reserved.peak);
   answer.value = `Yes, ${bytes(space.capacity - used)} to spare`;
   answer.mood = 'good';
-  answer.lines.push(`${bytes(used)} ${space.reserved.peak > space.cumulative_peak ? 'reserved ' : ''}of ${bytes(space.capacity)}${space.capacity_is_per_core ? ' on the busiest core' : ''}`);
+  answer.lines.push(`${bytes(used)} ${countsReserved ? 'reserved ' : ''}of ${bytes(space.capacity)}${space.capacity_is_per_core ? ' on the busiest core' : ''}`);
   return answer;
 }
 

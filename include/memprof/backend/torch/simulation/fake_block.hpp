@@ -105,6 +105,7 @@ struct fake_block {
   std::atomic<std::int64_t> choices{0};                                 ///< of how many things integers are indices; 0: unknown
   std::atomic<bool> is_drawn_after_skipped = false;                     ///< see skipped_draws.hpp
   std::atomic<bool> lacks_bytes = false;  ///< small, but no kernel has computed its bytes: see `materialize`
+  std::atomic<bool> is_filled = false;    ///< large, and its memory was given nominal values: see read_memory.hpp
   c10::DataPtr real;                      ///< frees a real block and records that
 };
 
@@ -233,6 +234,7 @@ inline fake_block* adopt(c10::StorageImpl& storage) {
 inline void forget_values(fake_block& block) {
   block.has_values.store(false, std::memory_order_relaxed);
   block.lacks_bytes.store(false, std::memory_order_relaxed);
+  block.is_filled.store(false, std::memory_order_relaxed);
   if (block.data == nullptr) return;
   if (block.behind == fake_block::memory::pages) return zero_pages::clear(block.data, block.bytes);
   // Only whole pages of a real block go back to the system; the rest of its outer pages may belong to the allocator.

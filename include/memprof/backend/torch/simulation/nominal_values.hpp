@@ -62,25 +62,29 @@ bool with_element_type(c10::ScalarType dtype, Use use) {
   return block.data != nullptr && block.bytes <= max_valued_bytes(dtype) && !block.lacks_bytes.load(std::memory_order_relaxed);
 }
 
+/// A number as an element of a type.
+template <class Element>
+[[nodiscard]] Element nominal_as(double number) noexcept {
+  if constexpr (std::is_same_v<Element, bool>) {
+    return number != 0;
+  } else if constexpr (std::is_integral_v<Element>) {
+    constexpr double limit = static_cast<double>(std::numeric_limits<Element>::max() / 2);
+    if (std::isnan(number)) return Element{0};
+    return static_cast<Element>(std::clamp(number, std::is_signed_v<Element> ? -limit : 0.0, limit));
+  } else if constexpr (std::is_same_v<Element, double>) {
+    return number;
+  } else {
+    return static_cast<Element>(static_cast<float>(number));  // narrower types convert from float alone
+  }
+}
+
 /// Gives a small tensor the bytes of its nominal value, if no kernel has computed any.
 inline void materialize(const at::Tensor& tensor) {
   fake_block* const block = is_dense(tensor) ? block_of(*tensor.storage().unsafeGetStorageImpl()) : nullptr;
   if (block == nullptr || !block->lacks_bytes.exchange(false, std::memory_order_relaxed) || block->data == nullptr) return;
   const double number = nominal_number(*block);
   with_element_type(tensor.scalar_type(), [&]<class Element>(Element) {
-    Element element{};
-    if constexpr (std::is_same_v<Element, bool>) {
-      element = number != 0;
-    } else if constexpr (std::is_integral_v<Element>) {
-      constexpr double limit = static_cast<double>(std::numeric_limits<Element>::max() / 2);
-      element = std::isnan(number) ? Element{0}
-                                   : static_cast<Element>(std::clamp(number, std::is_signed_v<Element> ? -limit : 0.0, limit));
-    } else if constexpr (std::is_same_v<Element, double>) {
-      element = number;
-    } else {
-      element = static_cast<Element>(static_cast<float>(number));  // narrower types convert from float alone
-    }
-    std::fill_n(static_cast<Element*>(block->data), block->bytes / sizeof(Element), element);
+    std::fill_n(static_cast<Element*>(block->data), block->bytes / sizeof(Element), nominal_as<Element>(number));
   });
 }
 

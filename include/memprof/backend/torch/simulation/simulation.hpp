@@ -33,7 +33,7 @@
 /// |---|---|
 /// | the path of a call through the simulation | dispatch, operator_plans, composite_overrides |
 /// | tensors without data, and their bytes | fake_tensor, fake_block, zero_pages, outside_tensors |
-/// | which tensors hold values | values, nominal_values, likely_shares, unknown_reads |
+/// | which tensors hold values | values, nominal_values, likely_shares, unknown_reads, read_memory |
 /// | real kernels on zeros | real_kernel, stand_ins, refused_zeros, kernel_tape, taped_kernel |
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
 /// | rules | torch_call, the interface for writing them, torch_call_tensors; the folder rules, starting with rule_table |

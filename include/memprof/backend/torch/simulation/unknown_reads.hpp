@@ -45,7 +45,7 @@ enum class read_use : std::uint8_t {
   steers   ///< a truth value or an integer, or a number whose truth is asked for
 };
 
-/// How often one reader may read in a row; see `set_torch_read_limit`.
+/// How often one reader may read while no other reads for the first time; see `set_torch_read_limit`.
 [[gnu::visibility("default")]] inline constinit std::atomic<std::int64_t> read_limit{100'000};
 
 /// The unknown reads of a capture. Thread-safe; grows with the number of different operations.
@@ -61,23 +61,17 @@ class unknown_reads {
     const recording_suppressor hidden;
     const lock_guard guard{lock_};
     counts_.clear();
-    repeats_ = 0;
   }
 
   /// Call when the current thread reads such a value.
-  void add(read_use use) {
+  void add(read_use use) { add(use, outermost_operator()); }
+
+  /// The same, by the operator or function `called`. Throws `c10::Error` at the limit.
+  void add(read_use use, label called) {
     static const label asks_for_truth = event_sink{}.label_of("aten::is_nonzero");
-    reader who{outermost_operator(), event_sink{}.innermost_name(), use};
+    reader who{called, event_sink{}.innermost_name(), use};
     if (who.called == asks_for_truth) who.use = read_use::steers;
-    std::int64_t repeats = 0;
-    {
-      const recording_suppressor hidden;
-      const lock_guard guard{lock_};
-      ++counts_[who];
-      repeats_ = who == last_ ? repeats_ + 1 : 1;
-      last_ = who;
-      repeats = repeats_;
-    }
+    const std::int64_t repeats = count(who);
     // Relaxed: the program sets the limit before it runs.
     if (repeats >= read_limit.load(std::memory_order_relaxed)) [[unlikely]]
       refuse(who, repeats);
@@ -87,8 +81,9 @@ class unknown_reads {
   [[nodiscard]] std::vector<unknown_read> rows() const {
     const lock_guard guard{lock_};
     std::vector<unknown_read> result;
-    for (const auto& [who, count] : counts_) {
-      result.push_back({text_of_label(who.called), text_of_label(who.operation), count, who.use == read_use::steers ? 1 : 0});
+    for (const auto& [who, reads] : counts_) {
+      const bool steers = who.use == read_use::steers;
+      result.push_back({text_of_label(who.called), text_of_label(who.operation), reads.all, steers ? 1 : 0});
     }
     return result;
   }
@@ -101,20 +96,36 @@ class unknown_reads {
 
     auto operator<=>(const reader&) const = default;
   };
+  struct tally {
+    std::int64_t all = 0;
+    std::int64_t repeats = 0;  ///< since a reader last read for the first time
+  };
+
+  /// A loop may read several values in each round, such as the one that ends it and one to print: each has its own number. Only
+  /// a reader that is new shows that the program has come further.
+  [[nodiscard]] std::int64_t count(const reader& who) {
+    const recording_suppressor hidden;
+    const lock_guard guard{lock_};
+    const auto [found, is_new] = counts_.try_emplace(who);
+    if (is_new) {
+      for (auto& [other, reads] : counts_) reads.repeats = 0;
+    }
+    ++found->second.all;
+    return ++found->second.repeats;
+  }
 
   /// Ends a loop that waits for data which a simulated run does not have.
   [[noreturn, gnu::cold]] static void refuse(const reader& who, std::int64_t repeats) {
     const std::string around = who.operation == 0 ? "" : " in '" + text_of_label(who.operation) + "'";
-    TORCH_CHECK(false, "NO_DISPATCH: '", text_of_label(who.called), "'", around,
-                " has read a value that the simulation does not know ", repeats,
-                " times in a row, so the program seems to wait for it; make the data that decides in a memprof::real_scope, ",
-                "limit the loop, or call memprof::set_torch_read_limit with a higher number");
+    TORCH_CHECK(
+        false, "NO_DISPATCH: '", text_of_label(who.called), "'", around, " has read a value that the simulation does not know ",
+        repeats,
+        " times without any progress, so the program seems to wait for it; make the data that decides in a memprof::real_scope, ",
+        "limit the loop, or call memprof::set_torch_read_limit with a higher number");
   }
 
   mutable futex_lock lock_;
-  std::map<reader, std::int64_t> counts_;
-  reader last_;
-  std::int64_t repeats_ = 0;
+  std::map<reader, tally> counts_;
 };
 
 /// The calls of a capture whose results have sizes that depend on unknown data. Thread-safe; grows with the number of different

@@ -56,7 +56,9 @@ inline void forget_values(const at::Tensor& tensor) {
     (void)outside_shadows::instance().find_or_make(tensor.storage(), 0);
   }
   fake_block* const block = written_block(tensor);
-  if (block != nullptr && block->has_values.load(std::memory_order_relaxed)) forget_values(*block);
+  if (block == nullptr) return;
+  const bool has_content = block->has_values.load(std::memory_order_relaxed) || block->is_filled.load(std::memory_order_relaxed);
+  if (has_content) forget_values(*block);
 }
 
 /// Call after a real kernel has computed a tensor from zeros: a small one keeps its bytes, although they are meaningless.

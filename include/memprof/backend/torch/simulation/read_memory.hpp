@@ -1,0 +1,52 @@
+#pragma once
+
+#include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/nominal_values.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <type_traits>
+
+/// @file
+/// Reads that call no operator, but say so before: Python's `Tensor.tolist` and `Tensor.numpy`, which go to the memory of a
+/// tensor on the CPU. Its elements become what `item()` would return. A pointer or an accessor says nothing.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The most memory that one read is given; beyond, it finds zeros.
+inline constexpr std::size_t max_read_bytes = std::size_t{64} << 20;
+
+/// Gives a block that no kernel has computed the nominal value of a tensor over it. What the program has written through a
+/// pointer stays, as far as it is not zero.
+inline void fill_for_read(fake_block& block, const at::Tensor& tensor) {
+  const double number = nominal_element(tensor);
+  if (number == 0 || block.data == nullptr || block.bytes > max_read_bytes) return;
+  if (block.is_filled.exchange(true, std::memory_order_relaxed)) return;
+  with_element_type(tensor.scalar_type(), [&]<class Element>(Element) {
+    auto* const first = static_cast<Element*>(block.data);
+    const auto is_zero = [](const Element& element) { return element == Element(0); };
+    std::replace_if(first, first + block.bytes / sizeof(Element), is_zero, nominal_as<Element>(number));
+  });
+}
+
+/// Call before a program reads the memory of a CPU tensor in the function `called`. Throws `c10::Error` if it seems to wait for
+/// what it reads: see `set_torch_read_limit`.
+inline void read_memory(const at::Tensor& tensor, label called) {
+  if (runs_for_real() || !tensor.defined() || !tensor.is_cpu() || !is_dense(tensor)) return;
+  if (tensor.numel() == 0 || has_values(tensor)) return;
+  const c10::ScalarType dtype = tensor.scalar_type();
+  unknown_reads::instance().add(c10::isIntegralType(dtype, true) ? read_use::steers : read_use::prints, called);
+  fake_block* const block = block_of(*tensor.storage().unsafeGetStorageImpl());
+  if (block == nullptr) return;  // of before the capture: the program's own data
+  if (block->lacks_bytes.load(std::memory_order_relaxed)) return materialize(tensor);
+  if (!has_bytes(*block, dtype)) fill_for_read(*block, tensor);
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
