@@ -68,8 +68,14 @@ memprof_add_static_test("public names: examples and documents use nothing intern
   sh -c "! grep -rnE 'memprof::detail::' '${PROJECT_SOURCE_DIR}/examples' '${PROJECT_SOURCE_DIR}/docs' '${PROJECT_SOURCE_DIR}/README.md' \
     --include=*.cpp --include=*.hpp --include=*.md")
 
-# What a unit takes that includes a public header, in lines after preprocessing.
 find_package(Python3 COMPONENTS Interpreter QUIET)
+find_package(Git QUIET)
+if(Python3_Interpreter_FOUND AND Git_FOUND)
+  memprof_add_static_test("commit subjects: the check accepts, refuses and reads what it should"
+    ${CMAKE_CURRENT_SOURCE_DIR}/commits/check_commit_subjects.py ${scripts}/commit_subjects.py ${CMAKE_CURRENT_BINARY_DIR}/commits)
+endif()
+
+# What a unit takes that includes a public header, in lines after preprocessing.
 if(Python3_Interpreter_FOUND)
   set(compile_cost ${Python3_EXECUTABLE} ${scripts}/compile_cost.py --check --compiler ${CMAKE_CXX_COMPILER})
   memprof_add_static_test("compile cost: every public header is within its budget" ${compile_cost})
