@@ -30,8 +30,7 @@ bool xla_message::next() {
   begin_ = rest_.data().data();
   try {
     if (!rest_.next()) return false;
-    // protozero reads the number and the type, which are 32 bits, of any longer one.
-    if (rest_.data().data() - begin_ > 5) fail("invalid field number: it has more than 32 bits");
+    expect_short_key();
     value_ = rest_;
     if (value_.has_wire_type(protozero::pbf_wire_type::length_delimited)) {
       take_bytes();
@@ -46,6 +45,7 @@ bool xla_message::next() {
   } catch (const protozero::invalid_tag_exception&) {
     fail("invalid field number " + std::to_string(rest_.tag()));
   } catch (const protozero::unknown_pbf_wire_type_exception&) {
+    expect_short_key();
     fail("field " + std::to_string(rest_.tag()) + " has unknown wire type " +
          std::to_string(static_cast<unsigned>(rest_.wire_type())));
   }
@@ -74,6 +74,12 @@ std::vector<std::int64_t> xla_message::integers() const {
     fail("varint longer than ten bytes");
   }
   return numbers;
+}
+
+/// The number of a field and its type have 32 bits; protozero takes those of a longer key.
+void xla_message::expect_short_key() const {
+  constexpr std::ptrdiff_t most_bytes = 5;
+  if (rest_.data().data() - begin_ > most_bytes) fail("invalid field number: it has more than 32 bits");
 }
 
 /// protozero's own reader takes a length for one of 32 bits, and gives nothing of what is cut off.

@@ -46,6 +46,7 @@ class xla_message {
 
  private:
   void take_bytes();
+  void expect_short_key() const;
   [[nodiscard]] bool ends_early(const std::string& what);
   void expect(protozero::pbf_wire_type type, const char* what) const;
 

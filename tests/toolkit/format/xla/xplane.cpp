@@ -133,6 +133,7 @@ TEST_CASE("xla messages: what is wrong is an error with its byte") {
   CHECK_THROWS_MATCHES(fault("\x00"s), memprof::error, says("invalid field number 0"));
   CHECK_THROWS_MATCHES(fault("\x88\x80\x80\x80\x80\x01\x00"s), memprof::error,
                        says("byte 0, in Message: invalid field number: it has more than 32 bits"));
+  CHECK_THROWS_MATCHES(fault(std::string(9, '\xff') + '\x01'), memprof::error, says("byte 0, in Message: invalid field number"));
   const std::string beyond =
       "\x08\x01\x12\x83\x80\x80\x80\x10"
       "abc"s;  // a length of 2^32 + 3
