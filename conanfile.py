@@ -16,9 +16,8 @@ class MemprofConan(ConanFile):
     topics = ("memory", "profiler", "machine-learning", "header-only")
     settings = "os", "arch", "compiler", "build_type"
     # Each is a component of the CMake package, but for tools: the program memprof, which uses those of the others that are on.
-    # Where json is, the component toolkit is, too.
-    options = {name: [True, False] for name in ("json", "zstd", "toml", "protozero", "tools")}
-    default_options = {"json": True, "zstd": False, "toml": False, "protozero": False, "tools": False}
+    options = {name: [True, False] for name in ("json", "toolkit", "zstd", "toml", "protozero", "tools")}
+    default_options = {"json": True, "toolkit": False, "zstd": False, "toml": False, "protozero": False, "tools": False}
     exports_sources = "CMakeLists.txt", "LICENSE", "cmake/*", "include/*", "toolkit/*", "tools/*", "examples/nano_gpt/*"
 
     def set_version(self):
@@ -27,8 +26,10 @@ class MemprofConan(ConanFile):
         self.version = ".".join(numbers)
 
     def configure(self):
-        # TOML is for sessions, which leave JSON; protozero for the toolkit, which has JSON.
-        if self.options.tools or self.options.toml or self.options.protozero:
+        # protozero is for the toolkit, of which the program is made; that and sessions with TOML write JSON.
+        if self.options.tools or self.options.protozero:
+            self.options.toolkit.value = True
+        if self.options.toolkit or self.options.toml:
             self.options.json.value = True
         self.package_type = "application" if self.options.tools else "header-library"
 
@@ -59,7 +60,7 @@ class MemprofConan(ConanFile):
         CMakeDeps(self).generate()
         toolchain = CMakeToolchain(self)
         toolchain.cache_variables["MEMPROF_DEVELOPMENT"] = False
-        for name in ("json", "zstd", "toml", "protozero"):
+        for name in ("json", "toolkit", "zstd", "toml", "protozero"):
             toolchain.cache_variables[f"MEMPROF_{name.upper()}"] = "ON" if self.options.get_safe(name) else "OFF"
         toolchain.cache_variables["MEMPROF_TOOLS"] = bool(self.options.tools)
         toolchain.generate()

@@ -42,7 +42,7 @@ if(memprof_protozero_headers AND (NOT DEFINED MEMPROF_PROTOZERO OR MEMPROF_PROTO
 else()
   set(memprof_protozero_NOT_FOUND_MESSAGE
     "protozero was not found (Debian: libprotozero-dev); set memprof_protozero_headers or CMAKE_PREFIX_PATH")
-  list(FILTER toolkit_sources EXCLUDE REGEX "/(format/protobuf_reader|format/xla/[a-z_]+|analysis/hlo_[a-z_]+)\\.cpp$")
+  list(FILTER toolkit_sources EXCLUDE REGEX "/(format/xla/[a-z_]+|analysis/hlo_[a-z_]+)\\.cpp$")
 endif()
 
 # elfutils reads debug information: the names of stacks with inlined calls, files and lines.

@@ -25,7 +25,7 @@ list(FILTER public_headers EXCLUDE REGEX "/(backend/torch[a-z_/]*|torch_implemen
 if(TARGET memprof::toolkit AND NOT CMAKE_CXX_FLAGS MATCHES "-fno-exceptions") # the headers of its libraries throw
   file(GLOB_RECURSE toolkit_headers CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/toolkit/*.hpp)
   if(NOT TARGET memprof::protozero)
-    list(FILTER toolkit_headers EXCLUDE REGEX "/(protobuf_reader|hlo_(reader|shape|memory|attribution)|xplane|xplane_trace)\\.hpp$")
+    list(FILTER toolkit_headers EXCLUDE REGEX "/(xla/message|hlo_(reader|shape|memory|attribution|answer_json|program_list)|xplane|xplane_trace)\\.hpp$")
   endif()
 endif()
 if(NOT MEMPROF_JSON)

@@ -23,8 +23,7 @@ find "${houses[@]}" -name '*.hpp' -o -name '*.cpp' | LC_ALL=C sort | xargs awk '
     owner["catch2"] = "check_catch2.hpp"; owner_pattern["catch2"] = "^include/memprof/check_catch2[.]hpp$"
     owner["gtest"] = "check_gtest.hpp"; owner_pattern["gtest"] = "^include/memprof/check_gtest[.]hpp$"
     owner["toml++"] = "record/session_toml.hpp"; owner_pattern["toml++"] = "^include/memprof/record/session_toml[.]hpp$"
-    owner["protozero"] = "format/protobuf_reader.hpp"
-    owner_pattern["protozero"] = "^toolkit/format/(protobuf_reader[.](hpp|cpp)|xla/[a-z_]+[.]cpp)$"
+    owner["protozero"] = "format/xla/message.hpp"; owner_pattern["protozero"] = "^toolkit/format/xla/message[.](hpp|cpp)$"
     owner["cuda"] = "backend/cuda_memory_resource.hpp"; owner_pattern["cuda"] = "^include/memprof/backend/cuda_memory_resource[.]hpp$"
     split("torch ATen c10 caffe2", names, " ")
     for (i in names) {

@@ -1,6 +1,7 @@
 import os
 
 from conan import ConanFile
+from conan.errors import ConanException
 from conan.tools.build import can_run
 from conan.tools.cmake import CMake, cmake_layout
 
@@ -18,13 +19,15 @@ class MemprofTestConan(ConanFile):
     def build(self):
         cmake = CMake(self)
         options = self.dependencies["memprof"].options
-        components = [name for name in ("json", "zstd", "toml", "protozero") if options.get_safe(name)]
-        if "json" in components:
-            components.append("toolkit")
+        components = [name for name in ("json", "toolkit", "zstd", "toml", "protozero") if options.get_safe(name)]
         cmake.configure(variables={"COMPONENTS": ";".join(components)})
         cmake.build()
 
     def test(self):
+        memprof = self.dependencies["memprof"]
+        for folder in ("include/memprof/toolkit", "share/memprof/toolkit"):
+            if os.path.isdir(os.path.join(memprof.package_folder, folder)) != bool(memprof.options.toolkit):
+                raise ConanException(f"{folder} is in the package, or is not, against the option toolkit={memprof.options.toolkit}")
         if can_run(self):
             self.run(os.path.join(self.cpp.build.bindir, "consumer"), env="conanrun")
             if self.dependencies["memprof"].options.tools:

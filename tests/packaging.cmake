@@ -85,6 +85,8 @@ else()
   message(STATUS "skipped: the tests with Conan, which is not there")
 endif()
 
+memprof_add_static_test("vcpkg: the steps of the port without features"
+  ${CMAKE_COMMAND} -D OUT=${packages}/vcpkg_core -P ${PROJECT_SOURCE_DIR}/packaging/vcpkg/check.cmake)
 memprof_add_static_test("vcpkg: the steps of the port, and its example"
   ${CMAKE_COMMAND} -D OUT=${packages}/vcpkg "-DFEATURES=protozero$<SEMICOLON>toml$<SEMICOLON>zstd" -DTOOLKIT_HOOK=${toolkit_hook} -DBUILT_TOOLKIT=${toolkit_folder} -P ${PROJECT_SOURCE_DIR}/packaging/vcpkg/check.cmake)
 

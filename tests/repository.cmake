@@ -68,8 +68,14 @@ memprof_add_static_test("public names: examples and documents use nothing intern
   sh -c "! grep -rnE 'memprof::detail::' '${PROJECT_SOURCE_DIR}/examples' '${PROJECT_SOURCE_DIR}/docs' '${PROJECT_SOURCE_DIR}/README.md' \
     --include=*.cpp --include=*.hpp --include=*.md")
 
-# What a unit takes that includes a public header, in lines after preprocessing.
 find_package(Python3 COMPONENTS Interpreter QUIET)
+find_package(Git QUIET)
+if(Python3_Interpreter_FOUND AND Git_FOUND)
+  memprof_add_static_test("commit subjects: the check accepts, refuses and reads what it should"
+    ${CMAKE_CURRENT_SOURCE_DIR}/commits/check_commit_subjects.py ${scripts}/commit_subjects.py ${CMAKE_CURRENT_BINARY_DIR}/commits)
+endif()
+
+# What a unit takes that includes a public header, in lines after preprocessing.
 if(Python3_Interpreter_FOUND)
   set(compile_cost ${Python3_EXECUTABLE} ${scripts}/compile_cost.py --check --compiler ${CMAKE_CXX_COMPILER})
   memprof_add_static_test("compile cost: every public header is within its budget" ${compile_cost})
@@ -219,6 +225,15 @@ memprof_add_consumer_test("find_package with another folder of headers" find_pac
   -DPROGRAM=marks_only -DCMAKE_PREFIX_PATH=${prefix}_deep -DWANTED_VERSION=${PROJECT_VERSION_MAJOR}.${PROJECT_VERSION_MINOR})
 set_tests_properties("consumer: find_package with another folder of headers" PROPERTIES FIXTURES_REQUIRED memprof_in_a_deep_folder)
 
+# The components of the install, one after the other.
+set(prefix_of_parts ${prefix}_parts)
+memprof_add_static_test("consumer: install of the component headers has nothing of the toolkit"
+  sh -c "rm -rf '${prefix_of_parts}' && '${CMAKE_COMMAND}' --install '${PROJECT_BINARY_DIR}' --component headers --prefix '${prefix_of_parts}' && \
+    test -f '${prefix_of_parts}/include/memprof/memprof.hpp' && ! find '${prefix_of_parts}' | grep toolkit")
+set_tests_properties("consumer: install of the component headers has nothing of the toolkit" PROPERTIES FIXTURES_SETUP installed_headers)
+memprof_add_static_test("consumer: install of the component toolkit adds it"
+  ${CMAKE_COMMAND} --install ${PROJECT_BINARY_DIR} --component toolkit --prefix ${prefix_of_parts})
+
 # JSON is left out with a word where its libraries are missing, unless it was asked for.
 set(without_json ${consumer_builds}/without_json)
 set(configure_without_json ${CMAKE_COMMAND} --fresh -S ${PROJECT_SOURCE_DIR} -B ${without_json} -G ${CMAKE_GENERATOR}
@@ -260,6 +275,17 @@ memprof_add_refused_consumer_test("an unknown component" "has no component \"jsn
   -DWANTED_VERSION=${version} -DWANTED_COMPONENT=jsn)
 memprof_add_refused_consumer_test("json without nlohmann" "nlohmann_json"
   -DWANTED_VERSION=${version} -DWANTED_COMPONENT=json -DCMAKE_DISABLE_FIND_PACKAGE_nlohmann_json=ON)
+
+# Refused before the component is there, and found afterwards.
+memprof_add_refused_consumer_test("the toolkit where only headers are" "without[^a-z]+its[^a-z]+toolkit"
+  -DCMAKE_PREFIX_PATH=${prefix_of_parts} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit)
+set_tests_properties("consumer: the toolkit where only headers are is refused" PROPERTIES FIXTURES_REQUIRED installed_headers)
+set_tests_properties("consumer: install of the component toolkit adds it" PROPERTIES
+  FIXTURES_REQUIRED installed_headers FIXTURES_SETUP installed_toolkit DEPENDS "consumer: the toolkit where only headers are is refused")
+memprof_add_consumer_test("find_package of a toolkit installed alone" find_package
+  -DCMAKE_PREFIX_PATH=${prefix_of_parts} -DWANTED_VERSION=${version} -DWANTED_COMPONENT=toolkit
+  -DCMAKE_PROJECT_memprof_consumer_INCLUDE=${toolkit_hook} -DBUILT_TOOLKIT=${toolkit_folder})
+set_tests_properties("consumer: find_package of a toolkit installed alone" PROPERTIES FIXTURES_REQUIRED installed_toolkit)
 
 set_tests_properties(
   "consumer: find_package"

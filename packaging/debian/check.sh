@@ -9,13 +9,21 @@ for package in "$out"/*.deb; do
   dpkg-deb --info "$package"
   dpkg-deb --extract "$package" "$out/root"
 done
-[[ $(ls "$out"/*.deb | wc -l) == 2 ]] || { echo "two packages were expected" >&2; exit 1; }
+[[ $(ls "$out"/*.deb | wc -l) == 3 ]] || { echo "three packages were expected" >&2; exit 1; }
 dpkg-deb --field "$out"/memprof_*.deb Depends | grep -q 'libstdc++6' || { echo "memprof names no libraries" >&2; exit 1; }
-if dpkg-deb --contents "$out"/libmemprof-dev_*.deb | grep -v '^d' | grep -vE ' \./usr/(include/memprof|share/(memprof|pkgconfig|doc/libmemprof-dev))/'; then
-  echo "libmemprof-dev has files where none belong (above)" >&2
+# files_of PACKAGE: what it installs.
+files_of() { dpkg-deb --contents "$out/$1"_*.deb | grep -v '^d'; }
+toolkit='(include/memprof/toolkit|share/memprof/(toolkit|memprof-toolkit\.cmake$))'
+if files_of libmemprof-dev | grep -vE ' \./usr/(include/memprof|share/(memprof|pkgconfig|doc/libmemprof-dev))/' ||
+  files_of libmemprof-dev | grep -E " \./usr/$toolkit" ||
+  files_of libmemprof-toolkit-dev | grep -vE " \./usr/($toolkit|share/doc/libmemprof-toolkit-dev/)"; then
+  echo "a package of the library has files where none belong (above)" >&2
   exit 1
 fi
-for package in memprof libmemprof-dev; do
+for file in include/memprof/toolkit/format/gzip.hpp share/memprof/toolkit/format/gzip.cpp share/memprof/memprof-toolkit.cmake; do
+  files_of libmemprof-toolkit-dev | grep -q " \./usr/$file$" || { echo "libmemprof-toolkit-dev lacks $file" >&2; exit 1; }
+done
+for package in memprof libmemprof-dev libmemprof-toolkit-dev; do
   grep -q '^Copyright (c)' "$out/root/usr/share/doc/$package/copyright" || { echo "$package has no copyright file" >&2; exit 1; }
 done
 # Who publishes a package gives an address; all else that lintian calls an error is one.

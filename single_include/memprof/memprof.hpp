@@ -29439,169 +29439,6 @@ enum class pool_attribute : int {
   used_high = 8,
 };
 
-/// `cudaDeviceAttr`, of those that are not 0 here.
-enum class device_attribute : int {
-  threads_per_block = 1,
-  block_x = 2,
-  block_y = 3,
-  block_z = 4,
-  grid_x = 5,
-  grid_y = 6,
-  grid_z = 7,
-  shared_per_block = 8,
-  constant_memory = 9,
-  warp_size = 10,
-  max_pitch = 11,
-  registers_per_block = 12,
-  clock_rate = 13,
-  texture_alignment = 14,
-  gpu_overlap = 15,
-  multiprocessors = 16,
-  can_map_host_memory = 19,
-  surface_alignment = 30,
-  concurrent_kernels = 31,
-  memory_clock_rate = 36,
-  memory_bus_width = 37,
-  l2_cache = 38,
-  threads_per_multiprocessor = 39,
-  copy_engines = 40,
-  unified_addressing = 41,
-  texture_pitch_alignment = 51,
-  compute_capability_major = 75,
-  compute_capability_minor = 76,
-  stream_priorities = 78,
-  shared_per_multiprocessor = 81,
-  registers_per_multiprocessor = 82,
-  managed_memory = 83,
-  concurrent_managed_access = 89,
-  host_pointer_for_registered = 91,
-  cooperative_launch = 95,
-  shared_per_block_optin = 97,
-  host_register = 99,
-  blocks_per_multiprocessor = 106,
-  reserved_shared_per_block = 111,
-  memory_pools = 115,
-};
-
-/// `cudaDeviceProp` of CUDA 13, which `cudaGetDeviceProperties` gives.
-struct device_properties_13 {
-  char name[256];
-  char uuid[16];
-  char luid[8];
-  unsigned luid_mask;
-  std::size_t total_memory;
-  std::size_t shared_per_block;
-  int registers_per_block;
-  int warp_size;
-  std::size_t max_pitch;
-  int threads_per_block;
-  int block[3];
-  int grid[3];
-  std::size_t constant_memory;
-  int major;
-  int minor;
-  std::size_t texture_alignment;
-  std::size_t texture_pitch_alignment;
-  int multiprocessors;
-  int integrated;
-  int can_map_host_memory;
-  int textures_and_surfaces[39];
-  std::size_t surface_alignment;
-  int concurrent_kernels;
-  int ecc_and_bus[5];
-  int copy_engines;
-  int unified_addressing;
-  int memory_bus_width;
-  int l2_cache;
-  int persisting_l2_cache;
-  int threads_per_multiprocessor;
-  int stream_priorities;
-  int l1_caches[2];
-  std::size_t shared_per_multiprocessor;
-  int registers_per_multiprocessor;
-  int managed_memory;
-  int boards_and_atomics[3];
-  int pageable_access;
-  int concurrent_managed_access;
-  int preemption;
-  int host_pointer_for_registered;
-  int cooperative_launch;
-  std::size_t shared_per_block_optin;
-  int managed_access[2];
-  int blocks_per_multiprocessor;
-  int access_policy_window;
-  std::size_t reserved_shared_per_block;
-  int host_register;
-  int sparse_arrays;
-  int read_only_register;
-  int timeline_semaphores;
-  int memory_pools;
-  int rest[71];
-};
-
-/// That of CUDA 12, which `cudaGetDeviceProperties_v2` gives.
-struct device_properties_12 {
-  char name[256];
-  char uuid[16];
-  char luid[8];
-  unsigned luid_mask;
-  std::size_t total_memory;
-  std::size_t shared_per_block;
-  int registers_per_block;
-  int warp_size;
-  std::size_t max_pitch;
-  int threads_per_block;
-  int block[3];
-  int grid[3];
-  int clock_rate;
-  std::size_t constant_memory;
-  int major;
-  int minor;
-  std::size_t texture_alignment;
-  std::size_t texture_pitch_alignment;
-  int device_overlap;
-  int multiprocessors;
-  int execution_timeout;
-  int integrated;
-  int can_map_host_memory;
-  int compute_mode;
-  int textures_and_surfaces[40];
-  std::size_t surface_alignment;
-  int concurrent_kernels;
-  int ecc_and_bus[5];
-  int copy_engines;
-  int unified_addressing;
-  int memory_clock_rate;
-  int memory_bus_width;
-  int l2_cache;
-  int persisting_l2_cache;
-  int threads_per_multiprocessor;
-  int stream_priorities;
-  int l1_caches[2];
-  std::size_t shared_per_multiprocessor;
-  int registers_per_multiprocessor;
-  int managed_memory;
-  int boards_and_atomics[3];
-  int double_precision_ratio;
-  int pageable_access;
-  int concurrent_managed_access;
-  int preemption;
-  int host_pointer_for_registered;
-  int cooperative_launch;
-  int cooperative_launch_on_devices;
-  std::size_t shared_per_block_optin;
-  int managed_access[2];
-  int blocks_per_multiprocessor;
-  int access_policy_window;
-  std::size_t reserved_shared_per_block;
-  int host_register;
-  int sparse_arrays;
-  int read_only_register;
-  int timeline_semaphores;
-  int memory_pools;
-  int rest[71];
-};
-
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
 // ---- <memprof/backend/cuda/simulated_blocks.hpp>
@@ -30052,6 +29889,180 @@ class simulated_memory {
   page_array<waiting_block> waiting_;
   spaces spaces_;  ///< under the lock
   tracker tracker_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/device_properties.hpp>
+#include <cstddef>
+
+/// @file
+/// What a program compiled by nvcc can ask CUDA's runtime about a device; as `runtime_interface.hpp` part of its binary
+/// interface.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// `cudaDeviceAttr`, of those that are not 0 here.
+enum class device_attribute : int {
+  threads_per_block = 1,
+  block_x = 2,
+  block_y = 3,
+  block_z = 4,
+  grid_x = 5,
+  grid_y = 6,
+  grid_z = 7,
+  shared_per_block = 8,
+  constant_memory = 9,
+  warp_size = 10,
+  max_pitch = 11,
+  registers_per_block = 12,
+  clock_rate = 13,
+  texture_alignment = 14,
+  gpu_overlap = 15,
+  multiprocessors = 16,
+  can_map_host_memory = 19,
+  surface_alignment = 30,
+  concurrent_kernels = 31,
+  memory_clock_rate = 36,
+  memory_bus_width = 37,
+  l2_cache = 38,
+  threads_per_multiprocessor = 39,
+  copy_engines = 40,
+  unified_addressing = 41,
+  texture_pitch_alignment = 51,
+  compute_capability_major = 75,
+  compute_capability_minor = 76,
+  stream_priorities = 78,
+  shared_per_multiprocessor = 81,
+  registers_per_multiprocessor = 82,
+  managed_memory = 83,
+  concurrent_managed_access = 89,
+  host_pointer_for_registered = 91,
+  cooperative_launch = 95,
+  shared_per_block_optin = 97,
+  host_register = 99,
+  blocks_per_multiprocessor = 106,
+  reserved_shared_per_block = 111,
+  memory_pools = 115,
+};
+
+/// `cudaDeviceProp` of CUDA 13, which `cudaGetDeviceProperties` gives.
+struct device_properties_13 {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_mask;
+  std::size_t total_memory;
+  std::size_t shared_per_block;
+  int registers_per_block;
+  int warp_size;
+  std::size_t max_pitch;
+  int threads_per_block;
+  int block[3];
+  int grid[3];
+  std::size_t constant_memory;
+  int major;
+  int minor;
+  std::size_t texture_alignment;
+  std::size_t texture_pitch_alignment;
+  int multiprocessors;
+  int integrated;
+  int can_map_host_memory;
+  int textures_and_surfaces[39];
+  std::size_t surface_alignment;
+  int concurrent_kernels;
+  int ecc_and_bus[5];
+  int copy_engines;
+  int unified_addressing;
+  int memory_bus_width;
+  int l2_cache;
+  int persisting_l2_cache;
+  int threads_per_multiprocessor;
+  int stream_priorities;
+  int l1_caches[2];
+  std::size_t shared_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int managed_memory;
+  int boards_and_atomics[3];
+  int pageable_access;
+  int concurrent_managed_access;
+  int preemption;
+  int host_pointer_for_registered;
+  int cooperative_launch;
+  std::size_t shared_per_block_optin;
+  int managed_access[2];
+  int blocks_per_multiprocessor;
+  int access_policy_window;
+  std::size_t reserved_shared_per_block;
+  int host_register;
+  int sparse_arrays;
+  int read_only_register;
+  int timeline_semaphores;
+  int memory_pools;
+  int rest[71];
+};
+
+/// That of CUDA 12, which `cudaGetDeviceProperties_v2` gives.
+struct device_properties_12 {
+  char name[256];
+  char uuid[16];
+  char luid[8];
+  unsigned luid_mask;
+  std::size_t total_memory;
+  std::size_t shared_per_block;
+  int registers_per_block;
+  int warp_size;
+  std::size_t max_pitch;
+  int threads_per_block;
+  int block[3];
+  int grid[3];
+  int clock_rate;
+  std::size_t constant_memory;
+  int major;
+  int minor;
+  std::size_t texture_alignment;
+  std::size_t texture_pitch_alignment;
+  int device_overlap;
+  int multiprocessors;
+  int execution_timeout;
+  int integrated;
+  int can_map_host_memory;
+  int compute_mode;
+  int textures_and_surfaces[40];
+  std::size_t surface_alignment;
+  int concurrent_kernels;
+  int ecc_and_bus[5];
+  int copy_engines;
+  int unified_addressing;
+  int memory_clock_rate;
+  int memory_bus_width;
+  int l2_cache;
+  int persisting_l2_cache;
+  int threads_per_multiprocessor;
+  int stream_priorities;
+  int l1_caches[2];
+  std::size_t shared_per_multiprocessor;
+  int registers_per_multiprocessor;
+  int managed_memory;
+  int boards_and_atomics[3];
+  int double_precision_ratio;
+  int pageable_access;
+  int concurrent_managed_access;
+  int preemption;
+  int host_pointer_for_registered;
+  int cooperative_launch;
+  int cooperative_launch_on_devices;
+  std::size_t shared_per_block_optin;
+  int managed_access[2];
+  int blocks_per_multiprocessor;
+  int access_policy_window;
+  std::size_t reserved_shared_per_block;
+  int host_register;
+  int sparse_arrays;
+  int read_only_register;
+  int timeline_semaphores;
+  int memory_pools;
+  int rest[71];
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
@@ -33317,46 +33328,6 @@ class zero_pages {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/detail/nearest_name.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <string_view>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
-[[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
-  vector<std::size_t> row(right.size() + 1);
-  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
-  for (std::size_t line = 0; line < left.size(); ++line) {
-    std::size_t diagonal = row[0];
-    row[0] = line + 1;
-    for (std::size_t column = 0; column < right.size(); ++column) {
-      const std::size_t replaced = diagonal + (left[line] == right[column] ? 0 : 1);
-      diagonal = row[column + 1];
-      row[column + 1] = std::min({replaced, row[column] + 1, row[column + 1] + 1});
-    }
-  }
-  return row.back();
-}
-
-/// The name in `known` nearest to a word; the first if several are equally near. One that begins with the word is nearer than one
-/// that is misspelt: letters at the end were left out.
-template <class Names>
-[[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
-  std::string_view nearest;
-  std::size_t best = ~std::size_t{0};
-  for (const std::string_view name : known) {
-    const bool is_begin = word.size() > 1 && name.size() > word.size() && name.substr(0, word.size()) == word;
-    const std::size_t apart = is_begin ? 1 : letters_apart(word, name);
-    if (apart < best) nearest = name;
-    best = std::min(best, apart);
-  }
-  return nearest;
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/report/check_limits.hpp>
 #include <cstdint>
 #include <string>
@@ -33422,9 +33393,48 @@ struct leftover_limit {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/report/check.hpp>
+// ---- <memprof/detail/nearest_name.hpp>
 #include <algorithm>
-#include <array>
+#include <cstddef>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// How many letters to insert, delete or replace to turn one word into the other (Levenshtein).
+[[nodiscard]] inline std::size_t letters_apart(std::string_view left, std::string_view right) {
+  vector<std::size_t> row(right.size() + 1);
+  for (std::size_t column = 0; column < row.size(); ++column) row[column] = column;
+  for (std::size_t line = 0; line < left.size(); ++line) {
+    std::size_t diagonal = row[0];
+    row[0] = line + 1;
+    for (std::size_t column = 0; column < right.size(); ++column) {
+      const std::size_t replaced = diagonal + (left[line] == right[column] ? 0 : 1);
+      diagonal = row[column + 1];
+      row[column + 1] = std::min({replaced, row[column] + 1, row[column + 1] + 1});
+    }
+  }
+  return row.back();
+}
+
+/// The name in `known` nearest to a word; the first if several are equally near. One that begins with the word is nearer than one
+/// that is misspelt: letters at the end were left out.
+template <class Names>
+[[nodiscard]] std::string_view nearest_name(std::string_view word, const Names& known) {
+  std::string_view nearest;
+  std::size_t best = ~std::size_t{0};
+  for (const std::string_view name : known) {
+    const bool is_begin = word.size() > 1 && name.size() > word.size() && name.substr(0, word.size()) == word;
+    const std::size_t apart = is_begin ? 1 : letters_apart(word, name);
+    if (apart < best) nearest = name;
+    best = std::min(best, apart);
+  }
+  return nearest;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/check_writer.hpp>
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -33432,13 +33442,9 @@ struct leftover_limit {
 #include <utility>
 
 /// @file
-/// Limits as functions of a profile, for tests: is the peak low enough, does memory grow, does a scope allocate or leave
-/// anything. All take time linear in the profile and throw nothing but what strings throw. What a limit names and the profile
-/// lacks fails: a misspelt name must not let a test pass.
+/// What the checks of `check.hpp` share: how a result is worded, and what a limit is for.
 
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Collects the lines of a result.
 class check_writer {
@@ -33541,6 +33547,25 @@ template <class Visit>
     }
   }
 }
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/report/check.hpp>
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+/// @file
+/// Limits as functions of a profile, for tests: is the peak low enough, does memory grow, does a scope allocate or leave
+/// anything. All take time linear in the profile and throw nothing but what strings throw. What a limit names and the profile
+/// lacks fails: a misspelt name must not let a test pass.
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace detail {
 
 [[gnu::cold]] inline void check_segment_peak(const profile& source, const space_profile& space, const peak_limit& limit,
                                              check_writer& writer) {

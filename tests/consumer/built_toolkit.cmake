@@ -36,7 +36,7 @@ function(memprof_take_built_toolkit)
   memprof_expect_same_files(${source_folder} *.cpp)
   file(GLOB_RECURSE toolkit_sources RELATIVE ${memprof_tree}/toolkit ${memprof_tree}/toolkit/*.cpp)
   if(NOT TARGET memprof::protozero) # without it the toolkit has no readers of XLA
-    list(FILTER toolkit_sources EXCLUDE REGEX "(xla|hlo|protobuf)[a-z_/]*\\.cpp$")
+    list(FILTER toolkit_sources EXCLUDE REGEX "(xla|hlo)[a-z_/]*\\.cpp$")
   endif()
   foreach(name IN LISTS toolkit_sources)
     if(NOT "${source_folder}/${name}" IN_LIST sources)

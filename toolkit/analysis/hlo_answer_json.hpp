@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/toolkit/analysis/hlo_attribution.hpp>
-#include <memprof/toolkit/format/xla/heap_simulation.hpp>
+#include <memprof/toolkit/analysis/hlo_program_list.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -27,14 +27,6 @@ struct hlo_worker {
   std::string host;
   std::string program;
   hlo_attribution found;
-};
-
-/// A program over all workers.
-struct hlo_listed_program {
-  std::string name;
-  std::int64_t workers = 0;
-  std::uint64_t runs = 0;
-  heap_simulation greatest;  ///< of the worker with the greatest peak
 };
 
 /// The programs, which are sorted by peak: the 32 with the greatest.

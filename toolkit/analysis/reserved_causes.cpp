@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/saturating.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/allocation_replay.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
@@ -203,6 +204,37 @@ std::optional<reserved_causes> reserved_causes_in(const trace_source_view& sourc
   if (!is_worth_a_verdict(causes.found)) return std::nullopt;
   causes.trials = try_others(sequence, causes.setting, refused);
   return causes;
+}
+
+namespace {
+
+/// Whether the causes can be notable, by the profile alone: what is unused at the peak is at least what was never live.
+bool may_be_notable(const space_profile& space) {
+  const auto is_notable = [](std::int64_t reserved, std::int64_t live) {
+    return reserved > 0 && is_notable_gap(detail::subtract_saturating(reserved, live), reserved);
+  };
+  return is_notable(space.reserved.peak, space.cumulative_peak) ||
+         (!space.out_of_memory.empty() &&
+          is_notable(space.out_of_memory.front().reserved_bytes, space.out_of_memory.front().live_bytes));
+}
+
+}  // namespace
+
+std::vector<reserved_causes> all_reserved_causes_in(const trace_source_view& source, const profile& of) {
+  constexpr std::size_t most_spaces = 4;
+  std::vector<const space_profile*> spaces;
+  for (const space_profile& space : of.spaces) {
+    if (may_be_notable(space)) spaces.push_back(&space);
+  }
+  std::stable_sort(spaces.begin(), spaces.end(),
+                   [](const auto* left, const auto* right) { return left->reserved.peak > right->reserved.peak; });
+  if (spaces.size() > most_spaces) spaces.resize(most_spaces);
+  std::vector<reserved_causes> all;
+  for (const space_profile* space : spaces) {
+    std::optional<reserved_causes> found = reserved_causes_in(source, of, *space);
+    if (found) all.push_back(std::move(*found));
+  }
+  return all;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -59,6 +59,10 @@ inline constexpr std::size_t most_replayed_steps = 4'000'000;
 [[nodiscard]] std::optional<reserved_causes> reserved_causes_in(const trace_source_view& source, const profile& of,
                                                                 const space_profile& space);
 
+/// Those of each memory space in which they are notable: of the four with the most reserved bytes. Reads the trace only if there
+/// are any.
+[[nodiscard]] std::vector<reserved_causes> all_reserved_causes_in(const trace_source_view& source, const profile& of);
+
 /// Replays the sequence with other settings than `now`. `limit`: what the device has for the allocator, and `failed`: the bytes
 /// that it then refused after the step `end`; 0: nothing.
 [[nodiscard]] std::vector<setting_trial> try_settings(const allocation_sequence& sequence, std::string_view now,

@@ -6,7 +6,6 @@
 #include "output_file.hpp"
 #include "picture_file.hpp"
 #include "progress.hpp"
-#include "recorded_reserved.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
 #include "training_options.hpp"
@@ -16,18 +15,14 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
-#include <memprof/report/text/segment_lines.hpp>
-#include <memprof/report/text/text_format.hpp>
-#include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/breakdown_json.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
-#include <memprof/toolkit/analysis/memory_breakdown.hpp>
 #include <memprof/toolkit/analysis/reserved_causes.hpp>
-#include <memprof/toolkit/analysis/reserved_causes_json.hpp>
-#include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
+#include <memprof/toolkit/analysis/step_analysis.hpp>
+#include <memprof/toolkit/analysis/step_analysis_json.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/toolkit/page/peak_picture.hpp>
-#include <memprof/trace/device_description.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -51,9 +46,7 @@ using memprof::analyzed_space;
 
 struct analyze_arguments {
   std::vector<std::string> inputs;
-  std::optional<memprof::device_description> device;
-  memprof::breakdown_options sizes;
-  std::string space;
+  memprof::step_question question;
   bool requires_fit = false;
   bool visualize_peak = false;
   bool asks_for_picture = false;  ///< with --title or --output
@@ -63,92 +56,30 @@ struct analyze_arguments {
   bool as_json = false;
 };
 
-/// The index of the space that reports lead with.
-std::size_t leading_space(const memprof::profile& profile) {
-  if (profile.spaces.empty()) memprof::detail::raise("the profile has no memory space: nothing was recorded");
-  const memprof::space_profile* const leading = memprof::detail::primary_space(profile, {});
-  return leading == nullptr ? 0 : static_cast<std::size_t>(leading - profile.spaces.data());
-}
-
-/// The indices of the spaces to analyze.
-std::vector<std::size_t> spaces_of(const memprof::profile& profile, const std::string& asked) {
-  const std::size_t leading = leading_space(profile);
-  if (asked.empty()) return {leading};
-  if (asked != "all") return {static_cast<std::size_t>(&profile.space(asked) - profile.spaces.data())};
-  std::vector<std::size_t> all;
-  for (std::size_t index = 0; index < profile.spaces.size(); ++index) all.push_back(index);
-  return all;
-}
-
-/// The options for one space. The device's memory applies to the space that has the name of one of the device's spaces, and to
-/// the leading space otherwise: host memory is not device memory.
-memprof::breakdown_options options_for(const analyze_arguments& arguments, const memprof::profile& profile, std::size_t index) {
-  memprof::breakdown_options options = arguments.sizes;
-  if (arguments.space == "all" && index != leading_space(profile)) options.device_memory.reset();
-  if (!arguments.device) return options;
-  const memprof::device_space* memory = arguments.device->find_space(profile.spaces[index].name);
-  if (memory == nullptr && index == leading_space(profile)) memory = &arguments.device->tensor_space();
-  if (memory != nullptr && memory->capacity != 0 && !memory->is_per_core) options.device_memory = memory->capacity;
-  return options;
-}
-
-/// Why allocators reserved more than was allocated, in one file.
-struct file_causes {
-  std::string file;
-  std::vector<memprof::reserved_causes> spaces;  ///< at least one
-};
-
-/// All that was found in the files.
-struct analysis {
-  std::vector<analyzed_space> spaces;
-  std::vector<file_causes> causes;
-};
-
 /// Adds the causes in a trace. The standard input cannot be read again.
-void add_causes(std::vector<file_causes>& all, const memprof::profile& profile, const std::string& path) {
+void add_causes(std::vector<memprof::file_causes>& all, const memprof::profile& profile, const std::string& path) {
   if (path == "-") return;
   const memprof::detail::file_handle file = open_recording(path);
   if (!memprof::is_trace_file(file.get())) return;
-  std::vector<memprof::reserved_causes> found = find_reserved_causes(profile, file.get(), path);
+  std::vector<memprof::reserved_causes> found = memprof::all_reserved_causes_in(memprof::trace_file{file.get(), path}, profile);
   if (!found.empty()) all.push_back({path, std::move(found)});
 }
 
-nlohmann::ordered_json document_of(const analysis& analyzed, const std::vector<std::string>& complaints) {
-  nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(analyzed.spaces), complaints);
-  for (const file_causes& each : analyzed.causes) {
-    for (nlohmann::ordered_json& space : memprof::to_json(each.spaces)) {
-      space["file"] = each.file;
-      document["reserved_causes"].push_back(std::move(space));
-    }
-  }
-  return document;
-}
-
-std::string text_of(const analysis& analyzed, const memprof::breakdown_options& sizes) {
-  std::string text = memprof::to_text(analyzed.spaces, sizes);
-  for (const file_causes& each : analyzed.causes) {
-    text += '\n' + memprof::detail::on_one_line(each.file) + '\n';
-    for (const memprof::reserved_causes& space : each.spaces) text += memprof::to_text(space);
-  }
-  return text;
+nlohmann::ordered_json document_of(const memprof::step_analysis& analyzed, const std::vector<std::string>& complaints) {
+  return memprof::with_caveats(memprof::to_json(analyzed), complaints);
 }
 
 /// Analyzes all files. A file that cannot be read does not affect the others.
-analysis analyze_files(const analyze_arguments& arguments, std::vector<std::string>& complaints) {
-  analysis all;
-  std::vector<analyzed_space>& analyzed = all.spaces;
+memprof::step_analysis analyze_files(const analyze_arguments& arguments, std::vector<std::string>& complaints) {
+  memprof::step_analysis all;
   for (const std::string& path : arguments.inputs) {
     try {
       recorded_runs runs = read_runs(path);
       if (!runs.complaint.empty()) complaints.push_back(runs.complaint);
       for (memprof::profile& read : runs.profiles) {
-        const auto profile = std::make_shared<const memprof::profile>(std::move(read));
-        for (const std::size_t index : spaces_of(*profile, arguments.space)) {
-          memprof::memory_breakdown breakdown =
-              memprof::break_down(*profile, profile->spaces[index], options_for(arguments, *profile, index));
-          analyzed.push_back({profile, index, std::move(breakdown)});
-        }
-        add_causes(all.causes, *profile, path);
+        const std::vector<analyzed_space> spaces = memprof::analyze_spaces(std::move(read), arguments.question);
+        all.spaces.insert(all.spaces.end(), spaces.begin(), spaces.end());
+        add_causes(all.causes, *spaces.front().profile, path);
       }
     } catch (const memprof::error& fault) {
       const std::string what = fault.what();
@@ -190,15 +121,9 @@ int draw_all(const std::vector<analyzed_space>& bars, const analyze_arguments& a
 
 /// The exit status of --require-fit: whether the peaks of all spaces with a known device fit.
 int require_fit(const std::vector<analyzed_space>& analyzed) {
-  std::int64_t checked = 0;
-  bool all_fit = true;
-  for (const analyzed_space& one : analyzed) {
-    if (!one.breakdown.device_memory) continue;
-    ++checked;
-    all_fit = all_fit && one.breakdown.fits().value_or(false);
-  }
-  if (checked == 0) memprof::detail::raise("--require-fit: no device is known; pass --device NAME or --device-memory SIZE");
-  return all_fit ? success : failed;
+  const std::optional<bool> fit = memprof::all_fit(analyzed);
+  if (!fit) memprof::detail::raise("--require-fit: no device is known; pass --device NAME or --device-memory SIZE");
+  return *fit ? success : failed;
 }
 
 int run_analyze(const analyze_arguments& arguments) {
@@ -206,7 +131,7 @@ int run_analyze(const analyze_arguments& arguments) {
   if (arguments.asks_for_picture && !arguments.visualize_peak)
     print_error("analyze", "no picture: --title and --output have no effect without --visualize-peak");
   std::vector<std::string> complaints;
-  const analysis found = analyze_files(arguments, complaints);
+  const memprof::step_analysis found = analyze_files(arguments, complaints);
   const std::vector<analyzed_space>& analyzed = found.spaces;
   for (const std::string& complaint : complaints) {
     print_error("analyze", complaint);
@@ -216,7 +141,7 @@ int run_analyze(const analyze_arguments& arguments) {
   if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document_of(found, complaints))) + '\n');
   } else {
-    print(text_of(found, arguments.sizes));
+    print(memprof::to_text(found, arguments.question.sizes));
   }
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
@@ -270,7 +195,7 @@ void add_analyze(CLI::App& program, int& status) {
                   "traces, JSON profiles, or logs with memory summaries of tt-train's tracker; - reads standard input")
       ->type_name("FILE");
   CLI::Option* const memory =
-      add_size(command, "--device-memory", arguments->sizes.device_memory, 1,
+      add_size(command, "--device-memory", arguments->question.sizes.device_memory, 1,
                "memory of the device, to say whether the peak fits (default: the capacity in the profile; 12GiB for a log of "
                "tt-train's tracker)");
   command
@@ -278,7 +203,7 @@ void add_analyze(CLI::App& program, int& status) {
           "--device",
           [arguments](const std::string& text) {
             try {
-              arguments->device = device_of(text);
+              arguments->question.device = device_of(text);
             } catch (const memprof::error& fault) {
               throw CLI::ValidationError{"--device", fault.what()};
             }
@@ -287,15 +212,15 @@ void add_analyze(CLI::App& program, int& status) {
       ->type_name("NAME|FILE|SIZE")
       ->excludes(memory);
   command.add_flag("--require-fit", arguments->requires_fit, "end with status 1 unless each peak fits on its device");
-  add_size(command, "--model-size", arguments->sizes.model_size, 0,
+  add_size(command, "--model-size", arguments->question.sizes.model_size, 0,
            "expected size of the model (default: 2 bytes per parameter)");
-  add_size(command, "--optimizer-size", arguments->sizes.optimizer_size, 0,
+  add_size(command, "--optimizer-size", arguments->question.sizes.optimizer_size, 0,
            "expected size of the optimizer state (default: twice the model's)");
-  add_size(command, "--gradients-size", arguments->sizes.gradients_size, 0,
+  add_size(command, "--gradients-size", arguments->question.sizes.gradients_size, 0,
            "expected size of the gradients (default: the model's)");
   command.add_flag("--visualize-peak", arguments->visualize_peak,
                    "draw the composition of the peaks as stacked bars (needs gnuplot)");
-  command.add_flag("--use-actual-sizes", arguments->sizes.use_actual_sizes,
+  command.add_flag("--use-actual-sizes", arguments->question.sizes.use_actual_sizes,
                    "break the peaks down by the measured sizes of model and optimizer instead of the expected ones");
   command.add_option("--title", arguments->title, "title of the picture")->type_name("TEXT");
   command
@@ -310,7 +235,7 @@ void add_analyze(CLI::App& program, int& status) {
           ->type_name("[FILE]")
           ->expected(0, 1);
   command
-      .add_option("--space", arguments->space,
+      .add_option("--space", arguments->question.space,
                   "memory space to analyze, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
   command.callback([arguments, &command, json, &status] {

@@ -5,7 +5,6 @@
 #include "help_text.hpp"
 #include "option_values.hpp"
 #include "recorded_callers.hpp"
-#include "recorded_reserved.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
 
@@ -151,7 +150,7 @@ int run_show(const show_arguments& arguments) {
     if (read.is_trace) callers = add_callers(read.profile, file.get(), arguments.file);
     std::vector<memprof::reserved_causes> causes;
     if (read.is_trace && (arguments.as_json || has_callers(arguments)))
-      causes = find_reserved_causes(read.profile, file.get(), arguments.file);
+      causes = memprof::all_reserved_causes_in(memprof::trace_file{file.get(), arguments.file}, read.profile);
     if (arguments.as_json) {
       memprof::profile named = read.profile;
       if (named.provenance.file.empty()) named.provenance.file = arguments.file;

@@ -18,6 +18,7 @@
 #include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
+#include <memprof/toolkit/analysis/waterfall/column_titles.hpp>
 #include <memprof/toolkit/analysis/waterfall_json.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
@@ -40,7 +41,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <memory>
-#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -91,49 +91,6 @@ memprof::compared_run read_column(const std::string& path, const std::string& sp
   return memprof::compared_run_of({}, read.content.profile, space_of(read.content.profile, space), read.stacks);
 }
 
-/// The last parts of the paths, as many as tell all of them apart; a path that is there twice gets a number.
-std::vector<std::string> names_apart(const std::vector<std::string>& paths) {
-  std::vector<std::string> names;
-  std::size_t longest = 0;
-  for (const std::string& path : paths) longest = std::max(longest, path.size());
-  const auto is_unique = [&] { return std::set<std::string>{names.begin(), names.end()}.size() == names.size(); };
-  for (std::size_t parts = 1; parts <= longest + 1; ++parts) {
-    names.clear();
-    for (const std::string& path : paths) {
-      std::size_t begin = path.size();
-      for (std::size_t part = 0; part < parts && begin != std::string::npos && begin != 0; ++part)
-        begin = path.rfind('/', begin - 1);
-      names.push_back(begin == std::string::npos ? path : path.substr(begin == 0 ? 0 : begin + 1));
-    }
-    if (is_unique()) return names;
-  }
-  for (std::size_t index = 0; index < names.size(); ++index) names[index] += " (" + std::to_string(index + 1) + ")";
-  return names;
-}
-
-/// Titles the columns estimate, no dispatch and measured, according to the modes of the runs; the last of them, which are those
-/// of the files, by file name if that is ambiguous.
-void find_titles(std::vector<memprof::compared_run>& columns, const std::vector<std::string>& files) {
-  using memprof::run_mode;
-  const auto kind = [&](std::size_t column) {
-    return columns[column].mode == run_mode::no_dispatch ? "no dispatch" : "measured";
-  };
-  for (std::size_t column = 0; column < columns.size(); ++column) {
-    if (columns[column].title.empty()) columns[column].title = kind(column);
-  }
-  if (columns.size() == max_columns && columns[0].title == "no dispatch" && columns[1].title == "no dispatch")
-    columns[0].title = "estimate";
-  for (std::size_t column = 1; column < columns.size(); ++column) {
-    for (std::size_t other = 0; other < column; ++other) {
-      if (columns[other].title != columns[column].title) continue;
-      const std::vector<std::string> names = names_apart(files);
-      const std::size_t first = columns.size() - files.size();
-      for (std::size_t index = 0; index < files.size(); ++index) columns[first + index].title = names[index];
-      return;
-    }
-  }
-}
-
 memprof::compared_run column_of_trace(std::string title, const memprof::profile& profile, const std::string& space,
                                       const memprof::trace& events) {
   if (events.left_out() != 0) memprof::detail::raise("out of memory recording the events of a step");
@@ -180,7 +137,7 @@ std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& argumen
                            ": give an estimate (--config NAME, or a file) and the files of one or two runs, "
                            "or --config and --run");
   }
-  find_titles(columns, arguments.files);
+  memprof::title_columns(columns, arguments.files);
   return columns;
 }
 

@@ -15,6 +15,7 @@
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/hlo_answer_json.hpp>
 #include <memprof/toolkit/analysis/hlo_attribution.hpp>
+#include <memprof/toolkit/analysis/hlo_program_list.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/format/xla/heap_simulation.hpp>
 #include <memprof/toolkit/format/xla/hlo_memory.hpp>
@@ -29,7 +30,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
-#include <map>
 #include <memory>
 #include <new>
 #include <string>
@@ -87,25 +87,13 @@ class remarks {
   std::vector<std::string> said_;
 };
 
-/// Among the programs of that name, the one that ran first on the worker's first TPU core, else the first in the file; null if
-/// none.
+/// The program of that name, with a remark if there are several; null if there is none.
 const memprof::xplane_program* program_of(const memprof::xplane_file& profile, const std::string& wanted, remarks& said) {
-  std::vector<const memprof::xplane_program*> meant;
-  for (const memprof::xplane_program& each : profile.programs()) {
-    if (is_named(each, wanted)) meant.push_back(&each);
-  }
-  if (meant.empty()) return nullptr;
-  const memprof::xplane_program* chosen = meant.front();
-  for (const memprof::xplane_runs& runs : profile.runs()) {
-    const auto found = std::find_if(meant.begin(), meant.end(), [&](const auto* each) { return each->name == runs.program; });
-    if (found == meant.end()) continue;
-    chosen = *found;
-    break;
-  }
-  if (meant.size() > 1)
-    said.add("'" + profile.file().path().string() + "' has " + std::to_string(meant.size()) + " programs '" + wanted +
-             "'; using " + chosen->name);
-  return chosen;
+  const auto [program, candidates] = memprof::find_program(profile, wanted);
+  if (candidates > 1)
+    said.add("'" + profile.file().path().string() + "' has " + std::to_string(candidates) + " programs '" + wanted + "'; using " +
+             program->name);
+  return program;
 }
 
 /// Calls `read(profile, path)` for each file; reports a file that cannot be read and goes on. Returns the exit status.
@@ -203,41 +191,18 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
 
 int list_modules(const xplane_arguments& arguments) {
   remarks said;
-  std::vector<memprof::hlo_listed_program> programs;
-  std::map<std::string, std::size_t> index_of;
-  std::vector<std::int64_t> all_spaces;
-  const int status = for_each_profile(arguments.paths, said, [&](const memprof::xplane_file& profile, const std::string& path) {
-    for (const memprof::xplane_program& each : profile.programs()) {
-      memprof::heap_simulation simulated;
-      try {
-        const memprof::hlo_memory memory{profile.file(), each.bytes};
-        simulated = memory.simulate(arguments.space);
-        for (const std::int64_t space : memprof::memory_spaces(memory.program())) {
-          if (std::find(all_spaces.begin(), all_spaces.end(), space) == all_spaces.end()) all_spaces.push_back(space);
-        }
-      } catch (const memprof::error& fault) {
-        said.add("'" + path + "': " + each.name + ": " + profile.fault_of(fault));
-        continue;
-      }
-      const auto [found, is_new] = index_of.try_emplace(each.name, programs.size());
-      if (is_new) programs.push_back({each.name, 0, 0, {}});
-      memprof::hlo_listed_program& listed = programs[found->second];
-      ++listed.workers;
-      for (const memprof::xplane_runs& runs : profile.runs()) listed.runs += runs.program == each.name ? runs.count : 0;
-      if (listed.workers == 1 || simulated.peak > listed.greatest.peak) listed.greatest = std::move(simulated);
-    }
+  memprof::hlo_program_list list{arguments.space};
+  const int status = for_each_profile(arguments.paths, said, [&](const memprof::xplane_file& profile, const std::string&) {
+    for (const std::string& fault : list.add(profile)) said.add(fault);
   });
+  const std::vector<memprof::hlo_listed_program> programs = list.programs();
   if (programs.empty()) {
     if (status == success) print_error("xplane", "no profile contains an XLA program (no HLO proto in /host:metadata)");
     return bad_input;
   }
-  if (std::find(all_spaces.begin(), all_spaces.end(), arguments.space) == all_spaces.end())
+  if (std::find(list.spaces().begin(), list.spaces().end(), arguments.space) == list.spaces().end())
     said.add("warning: no program has anything in memory space " + std::to_string(arguments.space) +
-             "; they use: " + listed(all_spaces));
-  std::stable_sort(programs.begin(), programs.end(),
-                   [](const memprof::hlo_listed_program& left, const memprof::hlo_listed_program& right) {
-                     return left.greatest.peak > right.greatest.peak;
-                   });
+             "; they use: " + listed(list.spaces()));
   if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(memprof::xplane_json(programs, arguments.space, said.said()))) + '\n');
     return status;

@@ -17,6 +17,7 @@
 
 #if MEMPROF_ENABLED
 
+#include <memprof/backend/cuda/device_properties.hpp>
 #include <memprof/backend/cuda/driver_interface.hpp>
 #include <memprof/backend/cuda/places.hpp>
 #include <memprof/backend/cuda/runtime_interface.hpp>

@@ -60,6 +60,11 @@ class device_run {
     writer_.add_facts(memprof::to_table<memprof::torch_setting_fact>({{"PYTORCH_CUDA_ALLOC_CONF", value}}));
   }
 
+  /// Of every memory space.
+  [[nodiscard]] std::vector<reserved_causes> all_causes() {
+    writer_.finish();
+    return memprof::all_reserved_causes_in(events_, memprof::profile_of(events_));
+  }
   [[nodiscard]] std::optional<reserved_causes> causes() {
     writer_.finish();
     const memprof::profile profile = memprof::profile_of(events_);
@@ -123,6 +128,18 @@ TEST_CASE("reserved causes: segments that never merge, and the setting with whic
         "          segments and ends of segments, which never merge)\n"
         "Helps     expandable_segments:True: 160 MiB reserved in place of 750 MiB, in the model of the\n"
         "          allocator\n");
+}
+
+TEST_CASE("reserved causes: of all spaces, those in which they are notable") {
+  device_run grown;
+  grow(grown);
+  const std::vector<reserved_causes> found = grown.all_causes();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].space == "cuda:0");
+  CHECK(found[0].found.at_peak.parts.soft == 600 * mib);
+  device_run full;
+  full.allocate(150 * mib);
+  CHECK(full.all_causes().empty());
 }
 
 TEST_CASE("reserved causes: in issue 123548 the recorded options are tried apart, and either alone helps") {

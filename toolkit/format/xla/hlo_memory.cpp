@@ -1,10 +1,10 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/toolkit/format/protobuf_reader.hpp>
 #include <memprof/toolkit/format/xla/hlo_memory.hpp>
 #include <memprof/toolkit/format/xla/hlo_program.hpp>
 #include <memprof/toolkit/format/xla/hlo_reader.hpp>
 #include <memprof/toolkit/format/xla/hlo_shape.hpp>
+#include <memprof/toolkit/format/xla/protobuf_file.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -1,7 +1,7 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/format/protobuf_reader.hpp>
 #include <memprof/toolkit/format/xla/hlo_program.hpp>
 #include <memprof/toolkit/format/xla/hlo_reader.hpp>
+#include <memprof/toolkit/format/xla/message.hpp>
 
 #include <cstdint>
 #include <string>
@@ -19,21 +19,21 @@ namespace {
 class hlo_reader {
  public:
   [[nodiscard]] hlo_program read(const protobuf_file& file, std::string_view bytes) {
-    protobuf_reader in{file, bytes, "HloProto"};
+    xla_message in{file, bytes, "HloProto"};
     // Instructions came first in every file seen, but nothing guarantees it.
-    std::vector<protobuf_reader> assignments;
+    std::vector<xla_message> assignments;
     while (in.next()) {
       if (in.field() == 1) read_module(in.message("HloModuleProto"));
       if (in.field() == 3) assignments.push_back(in.message("BufferAssignmentProto"));
     }
-    for (const protobuf_reader& assignment : assignments) read_logical_buffers(assignment);
-    for (const protobuf_reader& assignment : assignments) read_allocations(assignment);
-    for (const protobuf_reader& assignment : assignments) read_traces(assignment);
+    for (const xla_message& assignment : assignments) read_logical_buffers(assignment);
+    for (const xla_message& assignment : assignments) read_allocations(assignment);
+    for (const xla_message& assignment : assignments) read_traces(assignment);
     return std::move(program_);
   }
 
  private:
-  void read_module(protobuf_reader in) {
+  void read_module(xla_message in) {
     while (in.next()) {
       switch (in.field()) {
         case 1: program_.name = in.text(); break;
@@ -45,13 +45,13 @@ class hlo_reader {
     }
   }
 
-  void read_computation(protobuf_reader in) {
+  void read_computation(xla_message in) {
     while (in.next()) {
       if (in.field() == 2) read_instruction(in.message("HloInstructionProto"));
     }
   }
 
-  void read_instruction(protobuf_reader in) {
+  void read_instruction(xla_message in) {
     const auto index = static_cast<std::uint32_t>(program_.instructions.size());
     hlo_instruction& made = program_.instructions.emplace_back();
     std::int64_t id = 0;
@@ -69,7 +69,7 @@ class hlo_reader {
     instruction_of_name_.try_emplace(made.name, index);
   }
 
-  static void read_metadata(protobuf_reader in, hlo_instruction& of) {
+  static void read_metadata(xla_message in, hlo_instruction& of) {
     while (in.next()) {
       switch (in.field()) {
         case 2: of.op_name = in.text(); break;
@@ -81,11 +81,11 @@ class hlo_reader {
     }
   }
 
-  void read_frames(protobuf_reader in) {
+  void read_frames(xla_message in) {
     while (in.next()) {
       if (in.field() == 1) program_.files.push_back(in.text());
       if (in.field() == 3) {
-        protobuf_reader part = in.message("FileLocation");
+        xla_message part = in.message("FileLocation");
         hlo_frame_location& made = program_.locations.emplace_back();
         while (part.next()) {
           switch (part.field()) {
@@ -98,7 +98,7 @@ class hlo_reader {
         }
       }
       if (in.field() == 4) {
-        protobuf_reader part = in.message("StackFrame");
+        xla_message part = in.message("StackFrame");
         hlo_frame& made = program_.frames.emplace_back();
         while (part.next()) {
           if (part.field() == 1) made.location = part.integer();
@@ -108,13 +108,13 @@ class hlo_reader {
     }
   }
 
-  void read_logical_buffers(protobuf_reader in) {
+  void read_logical_buffers(xla_message in) {
     while (in.next()) {
       if (in.field() == 1) read_logical_buffer(in.message("LogicalBufferProto"));
     }
   }
 
-  void read_logical_buffer(protobuf_reader in) {
+  void read_logical_buffer(xla_message in) {
     hlo_buffer made;
     while (in.next()) {
       switch (in.field()) {
@@ -130,13 +130,15 @@ class hlo_reader {
   }
 
   /// Old files have only the instruction's name.
-  void read_definition(protobuf_reader in, hlo_buffer& of) {
+  void read_definition(xla_message in, hlo_buffer& of) {
     std::string_view name;
     std::int64_t id = 0;
     while (in.next()) {
       switch (in.field()) {
         case 2: name = in.text(); break;
-        case 3: in.each_integer([&](std::int64_t part) { of.shape_index.push_back(part); }); break;
+        case 3:
+          for (const std::int64_t part : in.integers()) of.shape_index.push_back(part);
+          break;
         case 4: id = in.integer(); break;
         default: break;
       }
@@ -145,19 +147,19 @@ class hlo_reader {
     if (id == 0 && !name.empty()) of.instruction = found(instruction_of_name_, name);
   }
 
-  void read_allocations(protobuf_reader in) {
+  void read_allocations(xla_message in) {
     while (in.next()) {
       if (in.field() == 3) read_allocation(in.message("BufferAllocationProto"));
     }
   }
 
-  void read_traces(protobuf_reader in) {
+  void read_traces(xla_message in) {
     while (in.next()) {
       if (in.field() == 4) read_trace(in.message("HeapSimulatorTrace"));
     }
   }
 
-  void read_allocation(protobuf_reader in) {
+  void read_allocation(xla_message in) {
     const auto index = static_cast<std::uint32_t>(program_.allocations.size());
     hlo_allocation& made = program_.allocations.emplace_back();
     while (in.next()) {
@@ -176,7 +178,7 @@ class hlo_reader {
     }
   }
 
-  void read_assigned(protobuf_reader in, hlo_allocation& to, std::uint32_t allocation) {
+  void read_assigned(xla_message in, hlo_allocation& to, std::uint32_t allocation) {
     std::int64_t id = 0;
     std::int64_t offset = 0;
     while (in.next()) {
@@ -194,14 +196,14 @@ class hlo_reader {
     program_.buffers[buffer].offset = offset;
   }
 
-  void read_trace(protobuf_reader in) {
+  void read_trace(xla_message in) {
     std::vector<hlo_heap_event>& events = program_.traces.emplace_back();
     while (in.next()) {
       if (in.field() == 1) read_event(in.message("HeapSimulatorTrace.Event"), events.emplace_back());
     }
   }
 
-  void read_event(protobuf_reader in, hlo_heap_event& made) {
+  void read_event(xla_message in, hlo_heap_event& made) {
     std::int64_t id = 0;
     std::int64_t shared = 0;
     while (in.next()) {
@@ -225,7 +227,7 @@ class hlo_reader {
     return buffer == hlo_none || program_.buffers[buffer].allocation == hlo_none ? hlo_none : buffer;
   }
 
-  [[nodiscard]] static std::int64_t size_of(const protobuf_reader& in) {
+  [[nodiscard]] static std::int64_t size_of(const xla_message& in) {
     constexpr std::int64_t most = std::int64_t{1} << 50;  // a million GiB
     const std::int64_t bytes = in.integer();
     if (bytes < 0 || bytes > most) in.fail(std::to_string(bytes) + " is not a valid number of bytes");

@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
-#include <memprof/toolkit/format/protobuf_reader.hpp>
 #include <memprof/toolkit/format/xla/hlo_shape.hpp>
+#include <memprof/toolkit/format/xla/message.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -46,18 +46,23 @@ namespace {
 
 [[nodiscard]] std::string shape_text(const protobuf_file& file, std::string_view encoded, int depth);
 
+/// Appends the numbers of a field that may come in several parts.
+void append(std::vector<std::int64_t>& to, const xla_message& in) {
+  for (const std::int64_t number : in.integers()) to.push_back(number);
+}
+
 /// The part of a `LayoutProto` after the order of dimensions, as XLA prints it.
 class layout_text {
  public:
   layout_text(const protobuf_file& file, std::string_view encoded, int depth) {
-    protobuf_reader in{file, encoded, "LayoutProto"};
+    xla_message in{file, encoded, "LayoutProto"};
     while (in.next()) {
       switch (in.field()) {
         case 1: append(order_, in); break;
         case 6: read_tile(in.message("TileProto")); break;
         case 7: bits_ = in.integer(); break;
         case 8: space_ = in.integer(); break;
-        case 9: in.each_integer([&](std::int64_t level) { levels_.push_back(level); }); break;
+        case 9: append(levels_, in); break;
         case 10: physical_ = "P(" + shape_text(file, in.text(), depth + 1) + ')'; break;
         case 11: index_type_ = in.unsigned_integer(); break;
         case 12: pointer_type_ = in.unsigned_integer(); break;
@@ -95,14 +100,11 @@ class layout_text {
   }
 
  private:
-  static void append(std::vector<std::int64_t>& to, const protobuf_reader& in) {
-    in.each_integer([&](std::int64_t number) { to.push_back(number); });
-  }
   [[nodiscard]] static char level_name(std::int64_t level) noexcept {
     constexpr std::string_view names = "DCSH";  // dense, compressed, singleton, loose compressed
     return level >= 0 && level < 4 ? names[static_cast<std::size_t>(level)] : '?';
   }
-  void read_tile(protobuf_reader in) {
+  void read_tile(xla_message in) {
     std::vector<std::int64_t> sizes;
     while (in.next()) {
       if (in.field() == 1) append(sizes, in);
@@ -115,7 +117,7 @@ class layout_text {
     }
     tiles_ += ')';
   }
-  void read_split(protobuf_reader in) {
+  void read_split(xla_message in) {
     std::int64_t dimension = 0;
     std::vector<std::int64_t> indices;
     while (in.next()) {
@@ -146,17 +148,19 @@ class layout_text {
 
 hlo_shape read_hlo_shape(const detail::protobuf_file& file, std::string_view encoded) {
   hlo_shape made;
-  detail::protobuf_reader in{file, encoded, "ShapeProto"};
+  detail::xla_message in{file, encoded, "ShapeProto"};
   while (in.next()) {
     switch (in.field()) {
       case 2: made.type = in.unsigned_integer(); break;
-      case 3: in.each_integer([&](std::int64_t size) { made.dimensions.push_back(size); }); break;
+      case 3: detail::append(made.dimensions, in); break;
       case 4: made.parts.push_back(in.text()); break;
       case 5:
         made.layout = in.text();
         made.has_layout = true;
         break;
-      case 6: in.each_integer([&](std::int64_t is_dynamic) { made.is_dynamic.push_back(is_dynamic != 0); }); break;
+      case 6:
+        for (const std::int64_t is_dynamic : in.integers()) made.is_dynamic.push_back(is_dynamic != 0);
+        break;
       default: break;
     }
   }

@@ -1,6 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
-#include <memprof/toolkit/format/protobuf_reader.hpp>
+#include <memprof/toolkit/format/xla/message.hpp>
 #include <memprof/toolkit/format/xla/xplane.hpp>
 
 #include <algorithm>
@@ -41,7 +41,7 @@ class xspace_reader {
   explicit xspace_reader(const protobuf_file& file) : file_(file) {}
 
   void read() {
-    protobuf_reader in{file_, file_.bytes(), "XSpace", true};
+    xla_message in{file_, file_.bytes(), "XSpace", true};
     while (in.next()) {
       if (in.field() == 1) read_plane(in.message("XPlane"));
       if (in.field() == 4 && host.empty() && !in.is_cut()) host = in.text();
@@ -57,9 +57,9 @@ class xspace_reader {
   std::string contradiction;  ///< the first contradiction; empty: none
 
  private:
-  void read_plane(const protobuf_reader& plane) {
+  void read_plane(const xla_message& plane) {
     std::string_view name;
-    for (protobuf_reader in = plane; in.next();) {
+    for (xla_message in = plane; in.next();) {
       if (in.field() == 2 && !in.is_cut()) name = in.text();
     }
     if (name == "/host:metadata") read_programs(plane);
@@ -74,16 +74,16 @@ class xspace_reader {
     std::set<std::int64_t> program;
     std::set<std::int64_t> id;
   };
-  [[nodiscard]] static statistics read_statistics(protobuf_reader in) {
+  [[nodiscard]] static statistics read_statistics(xla_message in) {
     statistics found;
     while (in.next()) {
       if (in.field() != 5 || in.is_cut()) continue;
       std::int64_t key = 0;
       std::string_view name;
-      for (protobuf_reader entry = in.message("XPlane.stat_metadata"); entry.next();) {
+      for (xla_message entry = in.message("XPlane.stat_metadata"); entry.next();) {
         if (entry.field() == 1) key = entry.integer();
         if (entry.field() != 2) continue;
-        for (protobuf_reader value = entry.message("XStatMetadata"); value.next();) {
+        for (xla_message value = entry.message("XStatMetadata"); value.next();) {
           if (value.field() == 2) name = value.text();
         }
       }
@@ -93,14 +93,14 @@ class xspace_reader {
     return found;
   }
 
-  void read_programs(protobuf_reader in) {
+  void read_programs(xla_message in) {
     const statistics of_interest = read_statistics(in);
     while (in.next()) {
       if (in.field() == 4 && !in.is_cut()) read_program(in.message("XPlane.event_metadata"), of_interest);
     }
   }
 
-  void read_program(protobuf_reader in, const statistics& of_interest) {
+  void read_program(xla_message in, const statistics& of_interest) {
     std::int64_t id = 0;
     std::string_view name;
     std::string_view bytes;
@@ -110,7 +110,7 @@ class xspace_reader {
     while (in.next()) {
       if (in.field() == 1) id = in.integer();
       if (in.field() != 2) continue;
-      for (protobuf_reader value = in.message("XEventMetadata"); value.next();) {
+      for (xla_message value = in.message("XEventMetadata"); value.next();) {
         if (value.field() == 1) id = value.integer();
         if (value.field() == 2) name = value.text();
         if (value.field() != 5) continue;
@@ -118,7 +118,7 @@ class xspace_reader {
         std::string_view held;
         std::uint64_t number = 0;
         bool has_bytes = false;
-        for (protobuf_reader stat = value.message("XStat"); stat.next();) {
+        for (xla_message stat = value.message("XStat"); stat.next();) {
           if (stat.field() == 1) statistic = stat.integer();
           if (stat.field() == 3 || stat.field() == 4) number = stat.unsigned_integer();
           if (stat.field() == 6) held = stat.text(), has_bytes = true;
@@ -149,29 +149,29 @@ class xspace_reader {
   }
 
   [[nodiscard]] std::string_view module_name(std::string_view program) const {
-    for (protobuf_reader in{file_, program, "HloProto"}; in.next();) {
+    for (xla_message in{file_, program, "HloProto"}; in.next();) {
       if (in.field() != 1) continue;
-      for (protobuf_reader module = in.message("HloModuleProto"); module.next();) {
+      for (xla_message module = in.message("HloModuleProto"); module.next();) {
         if (module.field() == 1) return module.text();
       }
     }
     return {};
   }
 
-  void read_runs(protobuf_reader plane, std::string_view plane_name) {
+  void read_runs(xla_message plane, std::string_view plane_name) {
     std::map<std::int64_t, std::uint64_t> counts;
     std::vector<std::int64_t> order;
-    for (protobuf_reader in = plane; in.next();) {
+    for (xla_message in = plane; in.next();) {
       if (in.field() != 3) continue;
       std::string_view name;
-      for (protobuf_reader line = in.message("XLine"); line.next();) {
+      for (xla_message line = in.message("XLine"); line.next();) {
         if (line.field() == 2 && !line.is_cut()) name = line.text();
       }
       if (name != "XLA Modules") continue;
-      for (protobuf_reader line = in.message("XLine"); line.next();) {
+      for (xla_message line = in.message("XLine"); line.next();) {
         if (line.field() != 4 || line.is_cut()) continue;
         std::int64_t of = 0;
-        for (protobuf_reader happened = line.message("XEvent"); happened.next();) {
+        for (xla_message happened = line.message("XEvent"); happened.next();) {
           if (happened.field() == 1) of = happened.integer();
         }
         constexpr std::size_t max_programs = 65'536;
@@ -181,14 +181,14 @@ class xspace_reader {
     }
     if (counts.empty()) return;
     std::map<std::int64_t, std::string> names;
-    for (protobuf_reader in = plane; in.next();) {
+    for (xla_message in = plane; in.next();) {
       if (in.field() != 4 || in.is_cut()) continue;
       std::int64_t key = 0;
       std::string_view name;
-      for (protobuf_reader entry = in.message("XPlane.event_metadata"); entry.next();) {
+      for (xla_message entry = in.message("XPlane.event_metadata"); entry.next();) {
         if (entry.field() == 1) key = entry.integer();
         if (entry.field() != 2) continue;
-        for (protobuf_reader value = entry.message("XEventMetadata"); value.next();) {
+        for (xla_message value = entry.message("XEventMetadata"); value.next();) {
           if (value.field() == 2) name = value.text();
         }
       }

@@ -2,7 +2,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/toolkit/format/mapped_file.hpp>
-#include <memprof/toolkit/format/protobuf_reader.hpp>
+#include <memprof/toolkit/format/xla/protobuf_file.hpp>
 
 #include <cstdint>
 #include <cstdio>

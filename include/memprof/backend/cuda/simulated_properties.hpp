@@ -1,6 +1,6 @@
 #pragma once
 
-#include <memprof/backend/cuda/runtime_interface.hpp>
+#include <memprof/backend/cuda/device_properties.hpp>
 #include <memprof/backend/torch/simulation/cuda_properties.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/short_name.hpp>

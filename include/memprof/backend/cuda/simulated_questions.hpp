@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/cuda/device_properties.hpp>
 #include <memprof/backend/cuda/places.hpp>
 #include <memprof/backend/cuda/runtime_interface.hpp>
 #include <memprof/backend/cuda/simulated_blocks.hpp>

@@ -6,13 +6,12 @@ vcpkg_check_features(OUT_FEATURE_OPTIONS feature_options
     json MEMPROF_JSON
     protozero MEMPROF_PROTOZERO
     toml MEMPROF_TOML
+    toolkit MEMPROF_TOOLKIT
     tools MEMPROF_TOOLS
     zstd MEMPROF_ZSTD
 )
 
-if("tools" IN_LIST FEATURES)
-  set(feature_options ${feature_options} -DMEMPROF_JSON=ON)
-else()
+if(NOT "tools" IN_LIST FEATURES)
   set(VCPKG_BUILD_TYPE release) # headers only: debug and release are the same
 endif()
 

@@ -1,10 +1,11 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/toolkit/analysis/hlo_attribution.hpp>
-#include <memprof/toolkit/format/protobuf_reader.hpp>
 #include <memprof/toolkit/format/protobuf_writer.hpp>
 #include <memprof/toolkit/format/xla/hlo_memory.hpp>
 #include <memprof/toolkit/format/xla/hlo_shape.hpp>
+#include <memprof/toolkit/format/xla/message.hpp>
+#include <memprof/toolkit/format/xla/protobuf_file.hpp>
 #include <memprof/toolkit/format/xla/xplane.hpp>
 #include <memprof/toolkit/format/xla/xplane_trace.hpp>
 #include <scratch_folder.hpp>
@@ -27,7 +28,7 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using message = memprof::detail::protobuf_message;
 using memprof::detail::protobuf_file;
-using memprof::detail::protobuf_reader;
+using memprof::detail::xla_message;
 
 namespace {
 
@@ -97,24 +98,25 @@ TEST_CASE("xla shapes: nesting without end is an error") {
   CHECK_THROWS_MATCHES(text_of(shape), memprof::error, says("nested too deep"));
 }
 
-TEST_CASE("protobuf reader: fields of all wire types, in any order, packed or not") {
+TEST_CASE("xla messages: fields of all wire types, in any order, packed or not") {
   message written;
   written.integer(3, std::int64_t{-5}).fixed64(900, 7).packed(4, std::vector<std::int64_t>{1, -2}).integer(4, std::int64_t{3});
   const protobuf_file file{written.bytes(), "file"};
   std::vector<std::int64_t> numbers;
   std::int64_t negative = 0;
-  for (protobuf_reader in{file, file.bytes(), "Message"}; in.next();) {
+  for (xla_message in{file, file.bytes(), "Message"}; in.next();) {
     if (in.field() == 3) negative = in.integer();
-    if (in.field() == 4) in.each_integer([&](std::int64_t number) { numbers.push_back(number); });
+    if (in.field() != 4) continue;
+    for (const std::int64_t number : in.integers()) numbers.push_back(number);
   }
   CHECK(negative == -5);
   CHECK(numbers == std::vector<std::int64_t>{1, -2, 3});
 }
 
-TEST_CASE("protobuf reader: what is wrong is an error with its byte") {
+TEST_CASE("xla messages: what is wrong is an error with its byte") {
   const auto fault = [](const std::string& bytes) {
     const protobuf_file file{bytes, "file"};
-    for (protobuf_reader in{file, bytes, "Message"}; in.next();) {
+    for (xla_message in{file, bytes, "Message"}; in.next();) {
       if (in.field() == 1) (void)in.integer();
       if (in.field() == 2) (void)in.text();
     }
@@ -129,7 +131,41 @@ TEST_CASE("protobuf reader: what is wrong is an error with its byte") {
   CHECK_THROWS_MATCHES(fault("\x08" + std::string(11, '\xff')), memprof::error, says("longer than ten bytes"));
   CHECK_THROWS_MATCHES(fault("\x0b"s), memprof::error, says("unknown wire type 3"));
   CHECK_THROWS_MATCHES(fault("\x00"s), memprof::error, says("invalid field number 0"));
+  CHECK_THROWS_MATCHES(fault("\x88\x80\x80\x80\x80\x01\x00"s), memprof::error,
+                       says("byte 0, in Message: invalid field number: it has more than 32 bits"));
+  CHECK_THROWS_MATCHES(fault(std::string(9, '\xff') + '\x01'), memprof::error, says("byte 0, in Message: invalid field number"));
+  const std::string beyond =
+      "\x08\x01\x12\x83\x80\x80\x80\x10"
+      "abc"s;  // a length of 2^32 + 3
+  CHECK_THROWS_MATCHES(fault(beyond), memprof::error,
+                       says("byte 2, in Message: field 2, of 4294967299 bytes, extends past the end"));
   CHECK_THROWS_MATCHES(fault("\x11\x01"s), memprof::error, says("extends past the end"));
+}
+
+TEST_CASE("xla messages: packed numbers that are cut off are an error") {
+  const auto fault = [](const std::string& bytes) {
+    const protobuf_file file{bytes, "file"};
+    for (xla_message in{file, bytes, "Message"}; in.next();) (void)in.integers();
+  };
+  using namespace std::string_literals;
+  CHECK_THROWS_MATCHES(fault("\x22\x02\x01\xff"s), memprof::error, says("byte 0, in Message: a number extends past the end"));
+  CHECK_THROWS_MATCHES(fault("\x22\x0b"s + std::string(11, '\xff')), memprof::error, says("varint longer than ten bytes"));
+}
+
+TEST_CASE("xla messages: a field that is cut off with the file has what is there") {
+  message written;
+  written.integer(3, std::int64_t{5}).message(1, message{}.integer(2, std::uint64_t{300}));
+  const std::string cut = written.bytes().substr(0, written.bytes().size() - 1);
+  const protobuf_file file{cut, "file"};
+  xla_message in{file, cut, "Message", true};
+  REQUIRE(in.next());
+  CHECK(in.integer() == 5);
+  REQUIRE(in.next());
+  CHECK(in.is_cut());
+  xla_message inner = in.message("Inner");
+  CHECK_FALSE(inner.next());  // within its number
+  CHECK(inner.is_cut());
+  CHECK_FALSE(in.next());
 }
 
 TEST_CASE("xplane: operations of an op name, whose brackets hold together") {
