@@ -254,7 +254,7 @@ def test_a_step_is_estimated_with_its_profile_and_its_trace() -> None:
     assert step.fits is True and step.parameters == 124_439_808 - 768 * (1024 - 256)  # learned positions for 256 only
     assert step.trace.profile().space("cuda:0").cumulative_peak == step.peak == step.profile.space("cuda:0").cumulative_peak
     known = program("estimate", "--config", "gpt2-124m", "--batch-size", 2, "--seq-len", 256, "--step", "--optimizer", "sgd", "--device", "gpu-24gb")
-    assert step.peak == known["step"]["peak_bytes"]
+    assert step.peak == max(phase["peak_bytes"] for phase in known["step"]["phases"])
     # Parameters and gradients in float32, and something of the forward pass.
     assert step.peak > 2 * 4 * step.parameters
     assert memprof.estimate_step("gpt2-124m").fits is None
