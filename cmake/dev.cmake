@@ -32,7 +32,8 @@ if(MEMPROF_SEPARATE_COMPILATION)
   define_property(TARGET PROPERTY HEADER_ONLY INITIALIZE_FROM_VARIABLE memprof_HEADER_ONLY)
   set(is_header_only $<OR:$<BOOL:$<TARGET_PROPERTY:HEADER_ONLY>>,$<STREQUAL:$<TARGET_PROPERTY:SOURCE_DIR>,${PROJECT_SOURCE_DIR}>>)
   link_libraries("$<$<NOT:${is_header_only}>:memprof_compiled>")
-  target_compile_options(memprof_compiled PRIVATE $<$<CONFIG:Debug>:-O1>) # tests spend much of their time in it
+  # Tests spend much of their time in it. Those with libtorch are compiled without optimisation in the configuration Release.
+  target_compile_options(memprof_compiled PRIVATE $<$<OR:$<CONFIG:Debug>,$<BOOL:${MEMPROF_TORCH}>>:-O1>)
   if(TARGET memprof_toolkit)
     target_compile_options(memprof_toolkit PRIVATE $<$<CONFIG:Debug>:-O1>)
     target_compile_options(memprof_toolkit_page PRIVATE $<$<CONFIG:Debug>:-O1>)

@@ -17,10 +17,11 @@ namespace memprof_tests::torch_no_dispatch_data {
 
 namespace {
 
+/// Without pages of files, as of libtorch's code.
 std::int64_t resident_bytes() {
   std::ifstream status{"/proc/self/status"};
   for (std::string line; std::getline(status, line);) {
-    if (line.rfind("VmRSS:", 0) == 0) return std::stoll(line.substr(6)) * 1024;
+    if (line.rfind("RssAnon:", 0) == 0) return std::stoll(line.substr(8)) * 1024;
   }
   return 0;
 }

@@ -56,9 +56,9 @@ inline constexpr measured_context measured_contexts[] = {
   return {};
 }
 
-/// The same of a device; nothing of none.
+/// The same of a device; nothing of one without memory spaces.
 [[nodiscard]] inline cuda_context cuda_context_of(const device_description& device) {
-  return device.empty() ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
+  return device.space_count == 0 ? cuda_context{} : cuda_context_of(device.name.view(), device.tensor_space().capacity);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
