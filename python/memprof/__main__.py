@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ._closed_pipe import die_of_closed_pipes, discard_output
+
 
 def main() -> None:
     """Becomes the program that the package brings."""
@@ -12,7 +14,12 @@ def main() -> None:
     if sys.argv[1:2] == ["config"]:
         from . import _config
 
-        return _config.main(sys.argv[2:])
+        try:
+            _config.main(sys.argv[2:])
+            sys.stdout.flush()
+            return
+        except BrokenPipeError:
+            return discard_output()
     call, environment = [program, *sys.argv[1:]], os.environ
     if sys.argv[1:2] == ["run"]:
         from . import run
@@ -25,10 +32,14 @@ def main() -> None:
         from . import _fit
 
         if sys.argv[1] == "help" or _fit.asks_for_help(sys.argv[2:]):
-            _fit.print_help()
+            try:
+                _fit.print_help()
+            except BrokenPipeError:
+                return discard_output()
             call = [program, "fit", "--help"]
         elif _fit.has_command(sys.argv[2:]):
             sys.exit(_fit.main(sys.argv[2:]))
+    die_of_closed_pipes()
     try:
         os.execve(program, call, environment)
     except OSError as fault:

@@ -29,6 +29,10 @@ NB_MODULE(_core, module) {
   memprof_python::bind_tables(module);
   memprof_python::bind_profiles(module);
   memprof_python::bind_traces(module);
+  memprof_python::bind_recordings(module);
+  memprof_python::bind_comparisons(module);
+  memprof_python::bind_checks(module);
+  memprof_python::bind_estimates(module);
   memprof_python::bind_captures(module);
   memprof_python::bind_simulation(module);
 }

@@ -28,6 +28,18 @@ void bind_traces(nb::module_& module);
 /// `Capture`, and the calls that mark what a program does.
 void bind_captures(nb::module_& module);
 
+/// Reading recordings of any kind.
+void bind_recordings(nb::module_& module);
+
+/// Comparing runs and merging the ranks of a job.
+void bind_comparisons(nb::module_& module);
+
+/// Checking a run against limits and a baseline.
+void bind_checks(nb::module_& module);
+
+/// Estimates of decoders.
+void bind_estimates(nb::module_& module);
+
 /// What the package asks of a simulation (NO_DISPATCH).
 void bind_simulation(nb::module_& module);
 

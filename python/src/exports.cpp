@@ -3,7 +3,10 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/write_json.hpp>
+#include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/heaptrack/writer.hpp>
 #include <memprof/toolkit/format/perfetto/chrome_trace.hpp>
 #include <memprof/toolkit/format/perfetto/perfetto.hpp>
 #include <memprof/toolkit/format/perfetto/timeline_events.hpp>
@@ -19,12 +22,17 @@
 #include <memprof/toolkit/format/trace_source_view.hpp>
 #include <memprof/toolkit/format/valgrind/dhat.hpp>
 #include <memprof/toolkit/format/valgrind/massif.hpp>
+#include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/fact_table.hpp>
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
+#include <utility>
 #include <vector>
 
 namespace memprof_python {
@@ -44,12 +52,13 @@ class exporter {
     }
     std::string known;
     for (const auto& each : writers) known += (known.empty() ? "" : ", ") + std::string{each.format};
+    known += ", csv, jsonl, parquet, trace, packed-trace";
     memprof::detail::raise("unknown format '" + asked_.format + "'; expected one of " + known);
   }
 
  private:
   sentences write_collapsed(memprof::file_sink& out) const {
-    memprof::write_collapsed(stacks(false), memprof::stack_value::peak, out);
+    memprof::write_collapsed(stacks(false), counted_value(), out);
     return {};
   }
   sentences write_speedscope(memprof::file_sink& out) const {
@@ -59,7 +68,9 @@ class exporter {
   sentences write_pprof(memprof::file_sink& out) const {
     memprof::stack_table table = stacks(true);
     set_peak_segments(table, run_);
-    memprof::write_pprof(table, out);
+    memprof::pprof_options options;
+    for (const auto& [name, value] : asked_.labels) options.labels.push_back({name, value});
+    memprof::write_pprof(table, out, options);
     if (events_ != nullptr) return {};
     return {"a profile lacks categories per operation and the number of blocks each has left"};
   }
@@ -73,6 +84,17 @@ class exporter {
       return {};
     }
     memprof::detail::raise("'" + space + "' has no allocations");
+  }
+  sentences write_heaptrack(memprof::file_sink& out) const {
+    require_events("individual blocks");
+    const bool has_stacks = memprof::recorded_stacks_of(run_).has_value();
+    const memprof::calls_of_stack calls = has_stacks ? memprof::frames_by_name() : memprof::calls_of_stack{};
+    memprof::write_heaptrack(*events_, one_space().name, calls, out);
+    return {};
+  }
+  sentences write_profile(memprof::file_sink& out) const {
+    out.write(memprof::to_json_text(run_) + '\n');
+    return {};
   }
   sentences write_massif(memprof::file_sink& out) const {
     memprof::write_massif(run_, one_space(), out);
@@ -100,7 +122,7 @@ class exporter {
     std::string_view format;
     sentences (exporter::*write)(memprof::file_sink&) const;
   };
-  static const std::array<writer, 9> writers;
+  static const std::array<writer, 11> writers;
 
   template <class Writer>
   sentences write_over_time(memprof::file_sink& out) const {
@@ -120,7 +142,16 @@ class exporter {
                              " needs: export the trace (capture(trace=True), or Trace(path))");
   }
   [[nodiscard]] memprof::stack_table stacks(bool by_category) const {
-    return events_ != nullptr ? memprof::stack_table_of(*events_, by_category) : memprof::stack_table_of(run_);
+    if (events_ == nullptr) return memprof::stack_table_of(run_);
+    const bool has_stacks = memprof::recorded_stacks_of(run_).has_value();
+    return memprof::stack_table_of(*events_, by_category, false,
+                                   has_stacks ? memprof::frames_of_stack{memprof::calls_by_name()} : memprof::frames_of_stack{});
+  }
+  [[nodiscard]] memprof::stack_value counted_value() const {
+    for (const auto value : {memprof::stack_value::peak, memprof::stack_value::end, memprof::stack_value::all}) {
+      if (asked_.of == to_string(value) || asked_.of.empty()) return value;
+    }
+    memprof::detail::raise("of='" + asked_.of + "' is none of peak, end, all");
   }
   [[nodiscard]] const memprof::space_profile& one_space() const {
     if (!asked_.space.empty()) return run_.space(asked_.space);
@@ -137,20 +168,80 @@ class exporter {
   const export_request& asked_;
 };
 
-constexpr std::array<exporter::writer, 9> exporter::writers{{{"chrome", &exporter::write_chrome},
-                                                             {"collapsed", &exporter::write_collapsed},
-                                                             {"dhat", &exporter::write_dhat},
-                                                             {"massif", &exporter::write_massif},
-                                                             {"perfetto", &exporter::write_perfetto},
-                                                             {"pprof", &exporter::write_pprof},
-                                                             {"session", &exporter::write_session},
-                                                             {"speedscope", &exporter::write_speedscope},
-                                                             {"torch-snapshot", &exporter::write_torch_snapshot}}};
+constexpr std::array<exporter::writer, 11> exporter::writers{{{"chrome", &exporter::write_chrome},
+                                                              {"collapsed", &exporter::write_collapsed},
+                                                              {"dhat", &exporter::write_dhat},
+                                                              {"heaptrack", &exporter::write_heaptrack},
+                                                              {"massif", &exporter::write_massif},
+                                                              {"perfetto", &exporter::write_perfetto},
+                                                              {"pprof", &exporter::write_pprof},
+                                                              {"profile", &exporter::write_profile},
+                                                              {"session", &exporter::write_session},
+                                                              {"speedscope", &exporter::write_speedscope},
+                                                              {"torch-snapshot", &exporter::write_torch_snapshot}}};
+
+/// The tables of a run, as `memprof convert` writes them into a folder.
+class table_folder {
+ public:
+  table_folder(const memprof::profile& run, const memprof::trace_source_view* events, const export_request& asked,
+               memprof::table_format format)
+      : run_(run), events_(events), asked_(asked), format_(format) {}
+
+  sentences write() const {
+    std::error_code failure;
+    std::filesystem::create_directories(asked_.path, failure);
+    if (failure) memprof::detail::raise_about_file("create the folder", asked_.path, failure.message());
+    using table = memprof::table_writer;
+    const std::string& name = asked_.run;
+    to_table("runs", [&](table& rows) { memprof::write_runs_table(run_, name, rows); });
+    to_table("labels", [&](table& rows) { memprof::write_labels_table(run_, name, labels(), rows); });
+    to_table("segments", [&](table& rows) { memprof::write_segments_table(run_, name, rows); });
+    to_table("operations", [&](table& rows) { memprof::write_operations_table(run_, name, rows); });
+    if (events_ == nullptr) {
+      to_table("blocks", [&](table& rows) { memprof::write_block_table(run_, name, rows); });
+      return {"a profile has only the largest blocks at the peaks, and no events; a trace has all of them"};
+    }
+    to_table("blocks", [&](table& blocks) {
+      to_table("events", [&](table& rows) { memprof::write_block_tables(*events_, name, blocks, rows); });
+    });
+    return {};
+  }
+
+ private:
+  template <class Write>
+  void to_table(const char* name, Write write) const {
+    memprof::detail::replace_file(asked_.path / (std::string{name} + '.' + asked_.format), [&](std::FILE* file) {
+      memprof::file_sink out{file};
+      memprof::table_writer rows{out, format_};
+      write(rows);
+      rows.finish();
+      return out.is_good();
+    });
+  }
+  [[nodiscard]] std::vector<memprof::run_label> labels() const {
+    std::vector<memprof::run_label> found;
+    for (const auto& [name, value] : asked_.labels) found.push_back({name, value});
+    return found;
+  }
+
+  const memprof::profile& run_;
+  const memprof::trace_source_view* events_;
+  const export_request& asked_;
+  memprof::table_format format_;
+};
 
 }  // namespace
 
 std::vector<std::string> write_export(const memprof::profile& run, const memprof::trace_source_view* events,
                                       const export_request& asked) {
+  for (const auto& [name, format] :
+       {std::pair{"csv", memprof::table_format::csv}, std::pair{"jsonl", memprof::table_format::json_lines},
+        std::pair{"parquet", memprof::table_format::parquet}}) {
+    if (asked.format == name) return table_folder{run, events, asked, format}.write();
+  }
+  if (asked.format == "trace" || asked.format == "packed-trace")
+    memprof::detail::raise("a profile lacks events, which " + asked.format +
+                           " needs: export the trace (capture(trace=True), or Trace(path))");
   sentences lacks;
   memprof::detail::replace_file(asked.path, [&](std::FILE* file) {
     memprof::file_sink out{file};

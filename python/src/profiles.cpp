@@ -1,6 +1,7 @@
 #include "core.hpp"
 #include "exports.hpp"
 #include "path_argument.hpp"
+#include "recordings.hpp"
 #include "reflected_class.hpp"
 #include "table.hpp"
 
@@ -23,6 +24,7 @@
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
+#include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/format/tables/markdown.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/trace/device_presets.hpp>
@@ -48,8 +50,8 @@ using without_gil = nb::call_guard<nb::gil_scoped_release>;
   const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) memprof::detail::raise_about_file("read", path, memprof::detail::reason_in_errno());
   memprof::trace_file_status status;
-  return memprof::is_trace_file(file.get()) ? memprof::profile_of(file.get(), path, status)
-                                            : memprof::read_json(file.get(), path);
+  if (memprof::is_trace_file(file.get())) return memprof::profile_of(file.get(), path, status);
+  return memprof::is_session(file.get()) ? profile_of(*read_session(file.get(), path)) : memprof::read_json(file.get(), path);
 }
 
 [[nodiscard]] std::string text_of(const memprof::profile& self, std::size_t columns, std::size_t max_lines, std::size_t owners,
@@ -133,13 +135,6 @@ void bind_profiles(nb::module_& module) {
           "path"_a, "title"_a = "", without_gil{},
           "Writes the page of the profile. That of a trace (`Trace.write_html`) also shows the owners of memory over time.")
       .def(
-          "export",
-          [](const memprof::profile& self, const std::string& format, const path_argument& path, const std::string& space,
-             const std::string& run) {
-            return write_export(self, nullptr, {format, path, space, run});
-          },
-          "format"_a, "path"_a, nb::kw_only(), "space"_a = "", "run"_a = "", without_gil{}, export_doc)
-      .def(
           "table",
           [](const memprof::profile& self, const std::string& name, const std::string& run) { return table_of(self, name, run); },
           "name"_a, nb::kw_only(), "run"_a = "", without_gil{},
@@ -174,10 +169,13 @@ void bind_profiles(nb::module_& module) {
       .def("__setstate__",
            [](memprof::profile& self, std::string_view text) { new (&self) memprof::profile{memprof::parse_json(text)}; });
 
+  bind_export(profile,
+              [](const memprof::profile& self, const export_request& asked) { return write_export(self, nullptr, asked); });
   module.def("_parse_byte_size", memprof::parse_byte_size, "text"_a);
   module.def(
       "_short_bytes", [](std::int64_t bytes) { return memprof::detail::short_bytes(bytes); }, "bytes"_a);
-  module.def("read", read, "path"_a, without_gil{}, "The profile in a file: JSON, or a trace, whatever the file's name.");
+  module.def("read", read, "path"_a, without_gil{},
+             "The profile in a file: JSON, a trace, or a session of pie's memory profiler, whatever the file's name.");
   nb::list presets;
   for (const std::string_view preset : memprof::device_preset_names) presets.append(nb::str(preset.data(), preset.size()));
   module.attr("device_presets") = nb::tuple(presets);

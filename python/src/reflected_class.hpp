@@ -1,15 +1,19 @@
 #pragma once
 
+#include "described.hpp"
+
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 
 #include <memprof/profile/reflect.hpp>
 #include <memprof/trace/fact_table.hpp>
 
-#include <array>
+#include <algorithm>
 #include <cctype>
 #include <concepts>
 #include <cstddef>
+#include <optional>
 #include <ranges>
 #include <string>
 #include <string_view>
@@ -18,8 +22,8 @@
 #include <variant>
 
 /// @file
-/// Structs whose fields the library names (`memprof::reflected`) as Python classes with typed, read-only attributes. A field that
-/// is added to a struct is an attribute without a line here.
+/// Structs as Python classes with typed, read-only attributes. A field that is added to a struct is an attribute without a line
+/// here.
 
 namespace memprof_python {
 
@@ -48,29 +52,44 @@ template <class T>
 
 /// A field that is a list in Python.
 template <class Field>
-concept list_field = std::ranges::range<const Field> && !std::same_as<Field, std::string>;
+concept list_field = std::ranges::range<const Field> && !std::convertible_to<const Field&, std::string_view>;
+
+/// A field that is its name in Python, as a device.
+template <class Field>
+concept shown_by_name = requires(const Field& field) {
+  { field.name.view() } -> std::convertible_to<std::string_view>;
+};
 
 template <list_field Field>
 using element_of = std::remove_cvref_t<std::ranges::range_reference_t<const Field>>;
 
-template <memprof::reflected T>
+template <class Field>
+inline constexpr bool is_optional = false;
+template <class Value>
+inline constexpr bool is_optional<std::optional<Value>> = true;
+
+template <described T>
 nb::class_<T> bind_struct(nb::module_& module);
 
 /// Binds the struct that a field holds or lists, once.
 template <class Field>
 void bind_type_of(nb::module_& module) {
-  if constexpr (memprof::reflected<Field>) {
+  if constexpr (shown_by_name<Field> || std::same_as<Field, memprof::fact_table>) {
+    return;
+  } else if constexpr (described<Field>) {
     if (!nb::type<Field>().is_valid()) bind_struct<Field>(module);
+  } else if constexpr (is_optional<Field>) {
+    bind_type_of<typename Field::value_type>(module);
   } else if constexpr (list_field<Field>) {
     bind_type_of<element_of<Field>>(module);
   }
 }
 
 /// A value of an enumeration is its name; its type, the list of the names: `typing.Literal['normal', 'no_dispatch']`.
-template <memprof::named_enumeration E>
+template <class E>
 [[nodiscard]] std::string literal_type() {
   std::string names;
-  for (const std::string_view name : memprof::enumeration_names<E>) {
+  for (const std::string_view name : value_names<E>) {
     names += (names.empty() ? "'" : ", '") + std::string{name} + '\'';
   }
   return "typing.Literal[" + names + "]";
@@ -98,28 +117,44 @@ template <class Tables>
 
 template <std::size_t Index, class T>
 void bind_field(nb::class_<T>& bound) {
-  using field = memprof::field_type<T, Index>;
-  static const std::string name{memprof::field_names<T>[Index]};
-  if constexpr (memprof::named_enumeration<field>) {
+  using field = described_type<T, Index>;
+  static const std::string name{described_names<T>[Index]};
+  if constexpr (std::is_enum_v<field>) {
     static const std::string signature = "def " + name + "(self) -> " + literal_type<field>();
     bound.def_prop_ro(
         name.c_str(),
         [](T& self) {
-          const std::string_view text =
-              memprof::enumeration_names<field>[static_cast<std::size_t>(memprof::field_at<Index>(self))];
+          const std::string_view text = value_names<field>[static_cast<std::size_t>(described_field<Index>(self))];
           return nb::str(text.data(), text.size());
         },
         nb::for_getter(nb::sig(signature.c_str())));
+  } else if constexpr (shown_by_name<field>) {
+    bound.def_prop_ro(name.c_str(), [](T& self) { return std::string{described_field<Index>(self).name.view()}; });
+  } else if constexpr (is_optional<field>) {
+    if constexpr (std::is_enum_v<typename field::value_type>) {
+      static const std::string signature = "def " + name + "(self) -> " + literal_type<typename field::value_type>() + " | None";
+      bound.def_prop_ro(
+          name.c_str(),
+          [](T& self) -> std::optional<std::string> {
+            const auto& value = described_field<Index>(self);
+            if (!value) return std::nullopt;
+            return std::string{value_names<typename field::value_type>[static_cast<std::size_t>(*value)]};
+          },
+          nb::for_getter(nb::sig(signature.c_str())));
+    } else {
+      bound.def_prop_ro(
+          name.c_str(), [](T& self) -> const field& { return described_field<Index>(self); }, nb::rv_policy::reference_internal);
+    }
   } else if constexpr (list_field<field>) {
     if constexpr (std::same_as<element_of<field>, memprof::fact_table>) {
       static const std::string signature = "def " + name + "(self) -> dict[str, list[dict[str, int | float | str]]]";
       bound.def_prop_ro(
-          name.c_str(), [](T& self) { return rows_by_table(memprof::field_at<Index>(self)); },
+          name.c_str(), [](T& self) { return rows_by_table(described_field<Index>(self)); },
           nb::for_getter(nb::sig(signature.c_str())));
     } else {
       bound.def_prop_ro(name.c_str(), [](nb::handle_t<T> self) {
         nb::typed<nb::list, element_of<field>> elements;
-        for (const auto& element : memprof::field_at<Index>(nb::cast<T&>(self))) {
+        for (const auto& element : described_field<Index>(nb::cast<T&>(self))) {
           elements.append(nb::cast(element, nb::rv_policy::reference_internal, self));
         }
         return elements;
@@ -127,7 +162,26 @@ void bind_field(nb::class_<T>& bound) {
     }
   } else {
     bound.def_prop_ro(
-        name.c_str(), [](T& self) -> const field& { return memprof::field_at<Index>(self); }, nb::rv_policy::reference_internal);
+        name.c_str(), [](T& self) -> const field& { return described_field<Index>(self); }, nb::rv_policy::reference_internal);
+  }
+}
+
+/// Whether two values are equal: by their operator, or field by field.
+template <class T>
+[[nodiscard]] bool are_equal(const T& left, const T& right) {
+  if constexpr (std::equality_comparable<T> && !(list_field<T> || is_optional<T>)) {
+    return left == right;
+  } else if constexpr (is_optional<T>) {
+    return left.has_value() == right.has_value() && (!left || are_equal(*left, *right));
+  } else if constexpr (list_field<T>) {
+    return std::ranges::equal(left, right, [](const auto& one, const auto& other) { return are_equal(one, other); });
+  } else if constexpr (shown_by_name<T>) {
+    return left.name.view() == right.name.view();
+  } else {
+    bool equal = true;
+    for_each_index<T>(
+        [&]<std::size_t Index>() { equal = equal && are_equal(described_field<Index>(left), described_field<Index>(right)); });
+    return equal;
   }
 }
 
@@ -135,28 +189,24 @@ void bind_field(nb::class_<T>& bound) {
 template <class T>
 [[nodiscard]] std::string representation(nb::handle self) {
   std::string text;
-  const auto add = [&]<std::size_t Index>() {
-    using field = memprof::field_type<T, Index>;
-    if constexpr (!memprof::reflected<field> && !list_field<field>) {
-      const std::string name{memprof::field_names<T>[Index]};
+  for_each_index<T>([&]<std::size_t Index>() {
+    using field = described_type<T, Index>;
+    if constexpr (!described<field> && !list_field<field>) {
+      const std::string name{described_names<T>[Index]};
       text += (text.empty() ? "" : ", ") + name + '=' + nb::repr(self.attr(name.c_str())).c_str();
     }
-  };
-  [&]<std::size_t... Indexes>(std::index_sequence<Indexes...>) { (add.template operator()<Indexes>(), ...); }
-  (std::make_index_sequence<memprof::field_count<T>>{});
+  });
   return class_name<T>() + '(' + text + ')';
 }
 
-template <memprof::reflected T>
+template <described T>
 nb::class_<T> bind_struct(nb::module_& module) {
-  [&]<std::size_t... Indexes>(std::index_sequence<Indexes...>) { (bind_type_of<memprof::field_type<T, Indexes>>(module), ...); }
-  (std::make_index_sequence<memprof::field_count<T>>{});
+  for_each_index<T>([&]<std::size_t Index>() { bind_type_of<described_type<T, Index>>(module); });
   nb::class_<T> bound(module, class_name<T>().c_str());
-  [&]<std::size_t... Indexes>(std::index_sequence<Indexes...>) { (bind_field<Indexes>(bound), ...); }
-  (std::make_index_sequence<memprof::field_count<T>>{});
+  for_each_index<T>([&]<std::size_t Index>() { bind_field<Index>(bound); });
   bound.def("__repr__", [](nb::handle_t<T> self) { return representation<T>(self); });
   bound.def(
-      "__eq__", [](const T& left, const T& right) { return left == right; }, nb::is_operator(),
+      "__eq__", [](const T& left, const T& right) { return are_equal(left, right); }, nb::is_operator(),
       nb::sig("def __eq__(self, other: object, /) -> bool"));
   bound.attr("__hash__") = nb::none();
   return bound;

@@ -5,6 +5,7 @@
 #include "path_argument.hpp"
 #include "simulation.hpp"
 #include "table.hpp"
+#include "trace_analyses.hpp"
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -27,6 +28,9 @@
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
+#if MEMPROF_PYTHON_ZSTD
+#include <memprof/trace/trace_zstd.hpp>  // lets every call read packed traces
+#endif
 
 #include <cstdint>
 #include <cstdio>
@@ -34,6 +38,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <tuple>
 #include <type_traits>
 #include <utility>
@@ -48,38 +53,37 @@ recorded_trace::recorded_trace(const std::filesystem::path& path) {
   source_ = std::make_unique<file>(std::move(handle), path);
 }
 
-namespace {
-
-using namespace nb::literals;
-using without_gil = nb::call_guard<nb::gil_scoped_release>;
-
-template <class Source>
-constexpr bool is_file = std::is_same_v<Source, recorded_trace::file>;
-
-/// Calls `use(view)` with the trace as a `trace_source_view`.
-template <class Use>
-decltype(auto) with_view(const recorded_trace& self, Use&& use) {
-  return self.read([&]<class Source>(const Source& source) -> decltype(auto) {
-    if constexpr (is_file<Source>) {
-      return use(memprof::trace_source_view{source.trace});
-    } else {
-      return use(memprof::trace_source_view{source});
-    }
-  });
+std::string recorded_trace::file_name() const {
+  const auto* const in_file = std::get_if<std::unique_ptr<file>>(&source_);
+  return in_file == nullptr ? std::string{} : (*in_file)->path.string();
 }
 
-[[nodiscard]] memprof::profile profile_of(const recorded_trace& self, bool lifetimes) {
+memprof::profile profile_of(const recorded_trace& self, bool lifetimes, std::uint32_t full_segments) {
   const memprof::facets asked = lifetimes ? memprof::facets::all : memprof::facets::none;
   return self.read([&]<class Source>(const Source& source) {
     if constexpr (is_file<Source>) {
       std::rewind(source.handle.get());
       memprof::trace_file_status status;
-      return memprof::profile_of(source.handle.get(), source.path, status, 0, asked);
+      return memprof::profile_of(source.handle.get(), source.path, status, full_segments, asked);
     } else {
       return memprof::profile_of(source, asked);
     }
   });
 }
+
+namespace {
+
+#if MEMPROF_PYTHON_ZSTD
+/// Packs a trace's file in its place.
+void pack_file(const std::filesystem::path& path) {
+  const memprof::detail::file_handle whole{std::fopen(path.c_str(), "rb")};
+  if (!whole) memprof::detail::raise_about_file("read", path, memprof::detail::reason_in_errno());
+  memprof::repack_trace(whole.get(), path, path);
+}
+#endif
+
+using namespace nb::literals;
+using without_gil = nb::call_guard<nb::gil_scoped_release>;
 
 void write_html(const recorded_trace& self, const path_argument& path, const std::string& title) {
   memprof::html_options options{.title = title};
@@ -97,6 +101,33 @@ void write_html(const recorded_trace& self, const path_argument& path, const std
   });
 }
 
+/// Writes a trace as a file, its chunks packed with zstd or not.
+void copy_trace(const recorded_trace& self, const std::filesystem::path& path, bool packs) {
+#if !MEMPROF_PYTHON_ZSTD
+  if (packs)
+    memprof::detail::raise(
+        "this memprof was built without zstd, which packs traces; install libzstd (libzstd-dev on Debian) and reinstall it");
+#endif
+  self.read([&]<class Source>(const Source& source) {
+    if constexpr (is_file<Source>) {
+      std::error_code ignored;
+      if (std::filesystem::equivalent(source.path, path, ignored))
+        memprof::detail::raise("'" + path.string() + "' is the trace itself; choose another name");
+      std::rewind(source.handle.get());
+#if MEMPROF_PYTHON_ZSTD
+      memprof::repack_trace(source.handle.get(), source.path, path, packs);
+#else
+      std::filesystem::copy_file(source.path, path, std::filesystem::copy_options::overwrite_existing);
+#endif
+    } else {
+      memprof::write_trace(source, path);
+#if MEMPROF_PYTHON_ZSTD
+      if (packs) pack_file(path);
+#endif
+    }
+  });
+}
+
 void save(const recorded_trace& self, const path_argument& path) {
   self.read([&]<class Source>(const Source& source) {
     if constexpr (is_file<Source>) {
@@ -105,6 +136,15 @@ void save(const recorded_trace& self, const path_argument& path) {
       memprof::write_trace(source, path);
     }
   });
+}
+
+[[nodiscard]] std::vector<std::string> export_trace(const recorded_trace& self, const export_request& asked) {
+  if (asked.format == "trace" || asked.format == "packed-trace") {
+    copy_trace(self, asked.path, asked.format == "packed-trace");
+    return {};
+  }
+  const memprof::profile profile = profile_of(self);
+  return with_view(self, [&](const memprof::trace_source_view& events) { return write_export(profile, &events, asked); });
 }
 
 /// What the caching allocator makes of the steps of a trace.
@@ -196,25 +236,21 @@ void bind_fit(nb::module_& module) {
 void bind_traces(nb::module_& module) {
   bind_fit(module);
   bind_prediction(module);
-  nb::class_<recorded_trace>(module, "Trace",
-                             "Every event of a capture: what profiles are folded from. In memory (`Capture.trace`) or in a file.")
+  bind_answers_of_traces(module);
+  nb::class_<recorded_trace> trace(
+      module, "Trace", "Every event of a capture: what profiles are folded from. In memory (`Capture.trace`) or in a file.");
+  bind_analyses(trace);
+  bind_export(trace, export_trace);
+  trace
       .def(
           "__init__", [](recorded_trace* self, const path_argument& path) { new (self) recorded_trace{path.path}; }, "path"_a)
-      .def("profile", profile_of, nb::kw_only(), "lifetimes"_a = false, without_gil{},
-           "The profile of the trace. With `lifetimes`, its spaces have `facets`, which takes several times as long.")
+      .def(
+          "profile", [](const recorded_trace& self, bool lifetimes) { return profile_of(self, lifetimes); }, nb::kw_only(),
+          "lifetimes"_a = false, without_gil{},
+          "The profile of the trace. With `lifetimes`, its spaces have `facets`, which takes several times as long.")
       .def("write_html", write_html, "path"_a, "title"_a = "", without_gil{},
            "Writes the page of the trace: who owned the memory at each moment, operations and blocks over time.")
       .def("save", save, "path"_a, without_gil{}, "Writes a trace in memory to a file, which `memprof show` and others read.")
-      .def(
-          "export",
-          [](const recorded_trace& self, const std::string& format, const path_argument& path, const std::string& space,
-             const std::string& run) {
-            const memprof::profile profile = profile_of(self, false);
-            return with_view(self, [&](const memprof::trace_source_view& events) {
-              return write_export(profile, &events, {format, path, space, run});
-            });
-          },
-          "format"_a, "path"_a, nb::kw_only(), "space"_a = "", "run"_a = "", without_gil{}, export_doc)
       .def(
           "table",
           [](const recorded_trace& self, const std::string& name, const std::string& run) {

@@ -223,7 +223,7 @@ def test_importing_takes_nothing_but_the_package_with_it() -> None:
     program = f"import sys; sys.path[:] = {sys.path!r}; had = set(sys.modules); import memprof; print(*sorted({{*sys.modules}} - had))"
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True)
     # Its own modules are few, and `atexit` is in the interpreter: it takes some milliseconds, most of them to load _core.
-    own = ["memprof", "memprof._capture", "memprof._core", "memprof._notebook"]
+    own = ["memprof", "memprof._analyses", "memprof._capture", "memprof._core", "memprof._notebook"]
     assert [name for name in done.stdout.split() if name not in ("__future__", "atexit")] == own
 
 

@@ -357,7 +357,10 @@ def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None
 # --- training
 
 
-@pytest.mark.parametrize("name", [name for name in OPTIMIZERS if name != "SparseAdam"])  # no sparse tensors there
+NO_SPARSE = pytest.mark.xfail(raises=RuntimeError, strict=True, reason="no sparse tensors on the claimed device (docs/python.md)")
+
+
+@pytest.mark.parametrize("name", [pytest.param(name, marks=NO_SPARSE) if name == "SparseAdam" else name for name in OPTIMIZERS])
 def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
     two_steps(name, "cuda")
     space = claimed.profile.space("cuda:0")

@@ -94,6 +94,31 @@ def test_the_edge_is_that_of_arithmetic(fit: Fit, tmp_path: pathlib.Path) -> Non
     assert document["given"]["optimizer_steps"] == 2
 
 
+@pytest.mark.parametrize("batch, status", [(16, 0), (40, 3)])
+@pytest.mark.parametrize("lines", [0, 1])
+def test_a_reader_who_has_seen_enough_ends_the_search(fit: Fit, tmp_path: pathlib.Path, batch: int, status: int, lines: int) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    call = [sys.executable, "-m", "memprof", "fit", "--device", "100MiB", "train.py", "--batch-size", str(batch)]
+    with subprocess.Popen(call, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None and running.stderr is not None
+        for _ in range(lines):
+            assert "fit" in running.stdout.readline()
+        running.stdout.close()
+        assert running.stderr.read() == ""
+    assert running.returncode == status
+
+
+def test_a_file_has_the_whole_answer_though_nobody_reads(fit: Fit, tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    reader, writer = os.pipe()
+    os.close(reader)
+    call = [sys.executable, "-m", "memprof", "fit", "--device", "100MiB", "--json-out", "fit.json", "train.py", "--batch-size", "16"]
+    done = subprocess.run(call, cwd=tmp_path, stdout=writer, stderr=subprocess.PIPE, text=True)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads((tmp_path / "fit.json").read_text())["largest"]["value"] == 24
+
+
 def test_the_edge_is_that_of_independent_runs(fit: Fit, tmp_path: pathlib.Path) -> None:
     """Of the live bytes, which the simulation itself compares with the device at each allocation."""
     done = fit(SCRIPT, "--json", arguments=("--batch-size=40",))

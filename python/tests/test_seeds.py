@@ -401,6 +401,54 @@ def test_a_file_of_pies_has_its_totals_as_checkpoints() -> None:
     assert names <= {operation.name for operation in found.operations}
 
 
+def test_a_session_file_is_read_in_python_as_the_program_reads_it() -> None:
+    tracker = initialize_memory_tracker()
+    memory = memprof.MemorySpace("dram")
+    memory.allocate(0x1000, 3 * MIB)
+    memory_checkpoint("loaded")
+    with tracker.track_operation("forward"):
+        memory.allocate(0x800000, MIB)
+        memory.deallocate(0x800000)
+    path = stop_memory_tracker()
+    assert path is not None and not list(pathlib.Path(path).parent.glob("*.memtrace"))  # no trace was asked for
+    read = memprof.read(path)
+    assert read == converted(path)
+    assert {row["operation"]: row["invocations"] for row in read.facts["session_operations"]}["forward"] == 1
+    assert memprof.check(path, peak_at_most=3 * MIB) and memprof.compare(path, path).is_equal()
+
+
+def test_the_seeds_own_json_is_read() -> None:
+    text = next(SEEDS.glob("001_*")).read_text() if SEEDS.exists() else pytest.skip("the seeds are not there")
+    (block,) = [each for each in re.findall(r"```json\n(.*?)```", text, re.DOTALL) if '"snapshots"' in each]
+    pathlib.Path("seed.json").write_text(block)
+    read = memprof.read("seed.json")
+    (point,) = [point for point in read.checkpoints if point.name == "model_forward_pre"]
+    # Its one device has 2000.0 MB: the largest tensor of 512 MB, and all others together. (The total beside it has other numbers.)
+    (device,) = point.spaces
+    assert (device.space, device.live_bytes) == ("mps", 2000 * MIB)
+    assert [block.bytes for block in device.largest_blocks] == [1488 * MIB, 512 * MIB]
+    sums = {row["operation"]: row["invocations"] for row in read.facts["session_operations"]}
+    assert sums == {"model_forward": 20, "preprocessing": 20}
+
+
+def test_a_profile_without_a_trace_serves_the_seeds_json_and_lanes() -> None:
+    memory = memprof.MemorySpace("dram")
+    with memprof.capture() as capture:
+        for _ in range(3):
+            with memprof.track_operation("forward"):
+                memory.allocate(0x1000, MIB)
+                memprof.memory_checkpoint("inside")
+                memory.deallocate(0x1000)
+    capture.profile.export("session", "own.json")
+    text = next(SEEDS.glob("001_*")).read_text() if SEEDS.exists() else pytest.skip("the seeds are not there")
+    (block,) = [each for each in re.findall(r"```json\n(.*?)```", text, re.DOTALL) if '"snapshots"' in each]
+    seed, own = json.loads(block), document("own.json")
+    assert set(seed) <= set(own) and set(seed["snapshots"][0]) <= set(own["snapshots"][0])
+    assert own["operation_summary"]["forward"]["invocation_count"] == 3
+    assert set(seed["operation_summary"]["model_forward"]) <= set(own["operation_summary"]["forward"])
+    assert set(seed["operation_allocations"]["model_forward"][0]) <= set(own["operation_allocations"]["forward"][0])
+
+
 # --- tt-train ---
 
 

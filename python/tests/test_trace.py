@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+import gzip
 import json
 import pathlib
+import shutil
+import subprocess
+import sys
 
 import memprof
 import pytest
 
-FORMATS = ["chrome", "collapsed", "dhat", "massif", "perfetto", "pprof", "session", "speedscope", "torch-snapshot"]
+FORMATS = ["chrome", "collapsed", "dhat", "heaptrack", "massif", "perfetto", "pprof", "profile", "session", "speedscope", "torch-snapshot", "trace", "packed-trace"]
+TABLES = ["csv", "jsonl", "parquet"]
 
 
 def test_a_saved_trace_reads_back(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
@@ -46,6 +51,73 @@ def test_a_trace_exports_to_every_format(recorded: memprof.Capture, tmp_path: pa
     assert (tmp_path / "out").stat().st_size > 0
 
 
+@pytest.fixture(scope="module")
+def with_stacks(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A program's heap with the stack of every block."""
+    path = tmp_path_factory.mktemp("stacks") / "run.memtrace"
+    call = [sys.executable, "-m", "memprof", "run", "--stacks=all", "--trace", str(path), "--", sys.executable, "-S", "-c", "kept = bytearray(1 << 22)"]
+    done = subprocess.run(call, capture_output=True, text=True)
+    if not path.exists():
+        pytest.skip(f"memprof run cannot record here: {done.stderr}")
+    return path
+
+
+def exported(path: pathlib.Path, format: str, output: pathlib.Path) -> None:
+    """What the command line writes."""
+    subprocess.run([sys.executable, "-m", "memprof", "export", str(path), "--format", format, "-o", str(output)], check=True, capture_output=True)
+
+
+def content(path: pathlib.Path) -> bytes:
+    written = path.read_bytes()
+    return gzip.decompress(written) if written.startswith(b"\x1f\x8b") else written
+
+
+@pytest.mark.parametrize("format", [*FORMATS, *TABLES])
+def test_an_export_is_that_of_the_command_line(recorded: memprof.Capture, with_stacks: pathlib.Path, tmp_path: pathlib.Path, format: str) -> None:
+    recorded.trace.save(tmp_path / "run.memtrace")
+    for trace in (tmp_path / "run.memtrace", with_stacks):
+        mine, other = tmp_path / "mine", tmp_path / "other"
+        memprof.Trace(trace).export(format, mine, run="run")
+        exported(trace, format, other)
+        for name in ("runs", "labels", "segments", "operations", "blocks", "events") if format in TABLES else ("",):
+            suffix = f"{name}.{format}" if name else ""
+            assert content(mine / suffix if suffix else mine) == content(other / suffix if suffix else other), suffix
+        for made in (mine, other):
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
+
+
+def test_a_trace_with_stacks_names_the_calls(with_stacks: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    trace = memprof.Trace(with_stacks)
+    callers = trace.peak_callers(largest_blocks=1)
+    assert callers is not None and callers.largest[0].bytes >= 1 << 22
+    name = callers.largest[0].caller.split(" (")[0].split("+")[0].split(" in ")[-1]
+    assert name in callers.text(rows=100)
+    for format in ("collapsed", "speedscope", "heaptrack", "pprof"):
+        trace.export(format, tmp_path / format)
+        assert name.encode() in content(tmp_path / format), format
+
+
+def test_a_packed_trace_reads_back(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    recorded.trace.export("packed-trace", tmp_path / "packed.memtrace")
+    packed = memprof.Trace(tmp_path / "packed.memtrace")
+    assert packed.profile() == recorded.trace.profile() == memprof.read(tmp_path / "packed.memtrace")
+    packed.export("trace", tmp_path / "whole.memtrace")
+    assert memprof.Trace(tmp_path / "whole.memtrace").table("events").rows() == recorded.trace.table("events").rows()
+    with pytest.raises(memprof.Error, match="the trace itself"):
+        packed.export("trace", tmp_path / "packed.memtrace")
+    assert memprof.Trace(tmp_path / "packed.memtrace").profile() == recorded.trace.profile()
+
+
+def test_labels_and_the_counted_bytes_are_for_the_asking(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    recorded.trace.export("csv", tmp_path / "tables", run="first", labels={"commit": "3f2c1e"})
+    assert '"first",-1,"commit","3f2c1e"' in (tmp_path / "tables" / "labels.csv").read_text()
+    for of, total in (("peak", 1500), ("end", 1000), ("all", 1500)):
+        recorded.trace.export("collapsed", tmp_path / "out", of=of)
+        assert sum(int(line.rsplit(" ", 1)[1]) for line in (tmp_path / "out").read_text().splitlines() if line.startswith("dram")) == total
+    with pytest.raises(memprof.Error, match="peak, end, all"):
+        recorded.trace.export("collapsed", tmp_path / "out", of="most")
+
+
 def test_collapsed_stacks_add_up_to_the_peak(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
     recorded.profile.export("collapsed", tmp_path / "out")
     lines = (tmp_path / "out").read_text().splitlines()
@@ -58,7 +130,7 @@ def test_the_session_is_json_with_the_operations_of_the_run(recorded: memprof.Ca
     assert session["operation_summary"]["forward"]["invocation_count"] == 1
 
 
-@pytest.mark.parametrize("format", ["dhat", "torch-snapshot"])
+@pytest.mark.parametrize("format", ["dhat", "heaptrack", "torch-snapshot", "trace", "packed-trace"])
 def test_what_needs_events_is_refused_to_a_profile(recorded: memprof.Capture, tmp_path: pathlib.Path, format: str) -> None:
     with pytest.raises(memprof.Error, match="trace=True"):
         recorded.profile.export(format, tmp_path / "out")

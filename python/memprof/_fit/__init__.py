@@ -9,11 +9,14 @@ from __future__ import annotations
 import sys
 
 from .. import _core
+from .._closed_pipe import discard_output
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._outcome import Outcome
+    from ._program import ProgramTrials
     from ._request import Request
+    from ._trials import Trials
 
 #: Exit statuses; that of a script which fails is the script's own.
 FITS, BAD_INPUT, DOES_NOT_FIT = 0, 2, 3
@@ -57,13 +60,23 @@ def main(arguments: list[str]) -> int:
 
 def _answer(request: Request) -> int:
     from ._program import ProgramTrials
-    from ._report import Report
     from ._trials import Trials
 
-    trials = ProgramTrials(request) if request.is_program else Trials(request)
+    trials: Trials | ProgramTrials = ProgramTrials(request) if request.is_program else Trials(request)
     given = trials.run(None)
     if (status := _status_of_failure(request, given)) is not None:
         return status
+    try:
+        _report(request, trials, given)
+    except BrokenPipeError:
+        discard_output()  # nobody reads further: no more trials
+    return FITS if given.fits else DOES_NOT_FIT
+
+
+def _report(request: Request, trials: Trials | ProgramTrials, given: Outcome) -> None:
+    from ._report import Report
+    from ._trials import Trials
+
     report = Report(request, given)
     report.say_verdict()
     request.choose_number(given.options)
@@ -77,7 +90,6 @@ def _answer(request: Request) -> int:
 
         report.say_changes(helpful_changes(trials, given))
     report.finish(trials.seconds)
-    return FITS if given.fits else DOES_NOT_FIT
 
 
 def _status_of_failure(request: Request, given: Outcome) -> int | None:

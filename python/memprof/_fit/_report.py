@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 from .. import _core
+from .._closed_pipe import discard_output
 from ._changes import AUTOCAST, DEFAULT_DTYPE, ONE_BY_ONE, RECOMPUTE
 
 TYPE_CHECKING = False
@@ -177,7 +178,7 @@ class Report:
 
             text = json.dumps(self._document, indent=2) + "\n"
             if request.as_json:
-                sys.stdout.write(text)
+                self._write(text)
             if request.json_file:
                 _replace(request.json_file, text)
 
@@ -197,7 +198,17 @@ class Report:
 
     def _say(self, text: str) -> None:
         if not self._request.as_json:
-            print(text, flush=True)
+            self._write(text + "\n")
+
+    def _write(self, text: str) -> None:
+        """Raises BrokenPipeError once nobody reads it, unless a file is to have the whole answer."""
+        try:
+            sys.stdout.write(text)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            if not self._request.json_file:
+                raise
+            discard_output()
 
     def _row(self, title: str, text: str) -> None:
         lines = textwrap.wrap(text, _WIDTH - 10, break_long_words=False, break_on_hyphens=False)
