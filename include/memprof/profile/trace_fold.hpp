@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -142,28 +143,30 @@ class trace_fold {
     return sum;
   }
 
+  /// The cell of a row of `process_memory` in that column; null if it has none.
+  [[nodiscard]] static std::int64_t* number_in(fact_table& table, vector<fact_value>& row, std::string_view column) {
+    for (std::size_t index = 0; index < table.columns.size() && index < row.size(); ++index)
+      if (table.columns[index] == column) return std::get_if<std::int64_t>(&row[index]);
+    return nullptr;
+  }
+
   /// Fills in what the capture left to the reader: `process_memory::recorded_bytes`. A table has the earlier readings again.
   [[gnu::cold, gnu::noinline]] void complete_recorded_bytes(fact_table& table) {
-    const auto index_of = [&](std::string_view name) {
-      std::size_t index = 0;
-      while (index < table.columns.size() && table.columns[index] != name) ++index;
-      return index;
-    };
-    const std::size_t time = index_of("time_ns");
-    const std::size_t recorded = index_of("recorded_bytes");
     for (vector<fact_value>& row : table.rows) {
-      if (time >= row.size() || recorded >= row.size() || row[recorded] != fact_value{std::int64_t{-1}}) continue;
-      bool is_known = false;
-      for (const fact_table& earlier : facts_.all()) {
-        if (earlier.name != table.name || earlier.columns != table.columns) continue;
-        for (const vector<fact_value>& known : earlier.rows) {
-          if (is_known || known[time] != row[time]) continue;
-          row[recorded] = known[recorded];
-          is_known = true;
-        }
-      }
-      if (!is_known) row[recorded] = live_host_bytes();
+      std::int64_t* const recorded = number_in(table, row, "recorded_bytes");
+      const std::int64_t* const time = number_in(table, row, "time_ns");
+      if (recorded == nullptr || time == nullptr || *recorded != -1) continue;
+      *recorded = recorded_at(*time);
     }
+  }
+
+  /// As the reading of that time in the table so far says; if there is none, it is of now.
+  [[nodiscard]] std::int64_t recorded_at(std::int64_t time_ns) {
+    std::int64_t bytes = -1;
+    detail::for_each_fact<process_memory>(facts_.all(), [&](const process_memory& earlier) {
+      if (earlier.time_ns == time_ns) bytes = earlier.recorded_bytes;
+    });
+    return bytes == -1 ? live_host_bytes() : bytes;
   }
 
   const detail::label_table* borrowed_names_ = nullptr;
