@@ -80,7 +80,10 @@ RUNS = (
         "16 A100, DP 8, PP 2, first stage, 2 × 4,096",
         69.1,
         1e9,
-        tuple("--batch-size 2 --seq-len 4096 --gradient-dtype fp32 --data-parallel 8 --zero 1 --pipeline-parallel 2 --pipeline-stage 0 --micro-batches 128".split()),
+        tuple(
+            "--batch-size 2 --seq-len 4096 --gradient-dtype fp32 --data-parallel 8 --zero 1 "
+            "--pipeline-parallel 2 --pipeline-stage 0 --micro-batches 128".split()
+        ),
         False,
         "its sequence, recomputation and distributed optimizer are not published: assumed are 4,096, none, and that it was used",
     ),

@@ -105,7 +105,8 @@ def simulate(run: Run) -> Prediction:
     room = (capacity - context) * MIB
     reserved = stats["reserved_bytes.all.peak"]
     fits = reserved <= room or live <= room and not _simulate(run, room, {})[2]
-    return Prediction(stats["allocated_bytes.all.peak"], reserved, live, counts["parameters"], counts["trained"], fits, seconds, cpu_seconds, resident)
+    allocated = stats["allocated_bytes.all.peak"]
+    return Prediction(allocated, reserved, live, counts["parameters"], counts["trained"], fits, seconds, cpu_seconds, resident)
 
 
 def is_impossible(run: Run, prediction: Prediction) -> bool:

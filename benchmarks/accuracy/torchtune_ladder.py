@@ -99,8 +99,10 @@ def report(rows: Sequence[tuple[Step, Prediction | None, str]], preface: str) ->
     ]
     for step, made, fault in rows:
         if made is None:
-            lines.append(f"| {step.name} | {step.measured:.1f} | – | | {f'failed: {fault}' if fault else f'not simulated: {step.note}'} |")
+            why = f"failed: {fault}" if fault else f"not simulated: {step.note}"
+            lines.append(f"| {step.name} | {step.measured:.1f} | – | | {why} |")
         else:
             predicted = made.active / GIB
-            lines.append(f"| {step.name} | {step.measured:.1f} | {predicted:.1f} | {(predicted / step.measured - 1) * 100:+.1f} % | {step.note} |")
+            error = (predicted / step.measured - 1) * 100
+            lines.append(f"| {step.name} | {step.measured:.1f} | {predicted:.1f} | {error:+.1f} % | {step.note} |")
     return lines
