@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import multiprocessing
 import multiprocessing.connection
-import pathlib
 import time
 from collections.abc import Iterator
 
+import in_process
 import torchvision_stand_in
 
 MIB = 1 << 20
@@ -41,16 +41,6 @@ class Prediction:
     fault: str = ""
 
 
-def _forget_peak() -> None:
-    with open("/proc/self/clear_refs", "w") as file:
-        file.write("5")
-
-
-def _peak_resident() -> float:
-    status = pathlib.Path("/proc/self/status").read_text()
-    return float(next(line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:"))) / 1024
-
-
 def _train(name: str, batch: int, capacity: float) -> Prediction:
     import memprof
     import memprof.torch
@@ -60,7 +50,7 @@ def _train(name: str, batch: int, capacity: float) -> Prediction:
 
     made = Prediction(name, batch, capacity)
     begin, cpu_begin = time.monotonic(), time.process_time()
-    _forget_peak()
+    in_process.forget_peak()
     with memprof.no_dispatch(device="gpu-40gb") as capture:
         # The measurements' PyTorch is older than 2.12: of free blocks of one size, the lowest address is taken.
         _core._begin_claimed_device(int(capacity * MIB), "", True)
@@ -76,7 +66,7 @@ def _train(name: str, batch: int, capacity: float) -> Prediction:
     facts = capture.profile.facts
     made.estimated = " ".join(sorted({row["name"].removeprefix("aten::") for table in ("approximations", "assumed_sizes") for row in facts.get(table) or ()}))
     made.seconds, made.cpu_seconds = time.monotonic() - begin, time.process_time() - cpu_begin
-    made.resident = _peak_resident()
+    made.resident = in_process.peak_resident()
     return made
 
 

@@ -318,6 +318,18 @@ def test_ways_to_get_there(claimed: memprof.Capture) -> None:
     assert torch.tensor(2, device="cuda:0").item() == 2 and torch.tensor(1.0, requires_grad=True, device="cuda").requires_grad
 
 
+def test_lists_of_tensors(claimed: memprof.Capture) -> None:
+    exact = torch.tensor(1 / 3, dtype=torch.float64)
+    made = torch.tensor([[exact, exact], [exact, 2]], device="cuda")
+    assert made.is_cuda and made.dtype == torch.float64 and made.shape == (2, 2)
+    assert made[0, 0].item() == 1 / 3 and made[1, 1].item() == 2
+    assert torch.tensor([torch.tensor(1), torch.tensor(2)]).tolist() == [1, 2]
+    assert torch.tensor([torch.tensor(1), 2.5]).dtype == torch.float32
+    assert torch.tensor([torch.tensor(1, device="cuda")], dtype=torch.int8).dtype == torch.int8
+    with pytest.raises(TypeError):
+        torch.tensor([[1], 2])
+
+
 def test_ways_back(claimed: memprof.Capture) -> None:
     x = torch.arange(4, device="cuda")
     assert x.cpu().tolist() == x.tolist() == [0, 1, 2, 3] and x.sum().item() == 6

@@ -267,8 +267,38 @@ def _distinct(function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
+def _numbers(data: Any, types: set[torch.dtype]) -> Any:
+    """Lists with the values of tensors that have no dimensions in their place. Adds the types of all that they hold to `types`."""
+    if isinstance(data, (list, tuple)):
+        return [_numbers(one, types) for one in data]
+    if not torch.is_tensor(data):
+        types.add(torch.as_tensor(data, device="cpu").dtype)
+        return data
+    types.add(data.dtype)
+    return data if data.dim() > 0 else data.item()
+
+
+def _of_lists_with_tensors(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    """`torch.tensor` of lists with tensors that have no dimensions: it takes such a tensor for a sequence, and asks for its length, while
+    `Tensor.__getitem__` is a function in Python, as it is here."""
+
+    @functools.wraps(original)
+    def made(data: Any, *, dtype: torch.dtype | None = None, **rest: Any) -> torch.Tensor:
+        try:
+            return original(data, dtype=dtype, **rest)
+        except TypeError as fault:
+            if "0-d tensor" not in str(fault):
+                raise
+        types: set[torch.dtype] = set()
+        numbers = _numbers(data, types)
+        return original(numbers, dtype=dtype or functools.reduce(torch.promote_types, types), **rest)
+
+    return made
+
+
 def _made_on_the_cpu(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """`torch.tensor` copies data to its device below the simulation, where there is no device."""
+    original = _of_lists_with_tensors(original)
 
     @functools.wraps(original)
     def made(data: Any, *, device: Any = None, requires_grad: bool = False, **rest: Any) -> torch.Tensor:
