@@ -138,7 +138,7 @@ void for_each_outside(std::string_view text, Visit&& visit) {
   return last != function.npos && function.find("::", last) == function.npos;
 }
 
-[[nodiscard]] std::string joined(const std::vector<std::string>& arguments) {
+[[nodiscard]] std::string argument_list(const std::vector<std::string>& arguments) {
   std::string all = "<";
   for (const std::string& each : arguments) all.append(all.size() == 1 ? "" : ", ").append(each);
   const bool ends_in_symbol = is_operator(arguments.back()) && (all.ends_with('<') || all.ends_with("operator>"));
@@ -184,10 +184,10 @@ void add_list(std::string& text, std::string_view list, std::size_t depth) {
       return;
     }
   }
-  std::string whole = joined(arguments);
+  std::string whole = argument_list(arguments);
   if (width_of(whole) > widest_class_list) {
     for (std::string& each : arguments) each = with_folded_lists(each);
-    whole = joined(arguments);
+    whole = argument_list(arguments);
   }
   for (bool is_first = true; width_of(whole) > widest_class_list && arguments.size() > 1 + (is_first ? 0 : 1); is_first = false) {
     if (is_first) {
@@ -195,7 +195,7 @@ void add_list(std::string& text, std::string_view list, std::size_t depth) {
     } else {
       arguments.erase(arguments.end() - 2);
     }
-    whole = joined(arguments);
+    whole = argument_list(arguments);
   }
   text += width_of(whole) > widest_class_list ? folded_list : std::string_view{whole};
 }

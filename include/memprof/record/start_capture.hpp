@@ -161,7 +161,7 @@ struct capture_state_deleter {
 inline void ignore_free_of(registry& shared, const capture_options& options) noexcept {
   profiler_blocks* const own = shared.profiler_blocks.load(std::memory_order_relaxed);
   const auto text = reinterpret_cast<std::uintptr_t>(options.trace_file.data());
-  const bool is_in_place = text - reinterpret_cast<std::uintptr_t>(&options.trace_file) < sizeof options.trace_file;
+  const bool is_in_place = text - reinterpret_cast<std::uintptr_t>(&options.trace_file) < sizeof(std::string);
   if (own != nullptr && !is_in_place) own->add(text);
 }
 
