@@ -10,7 +10,7 @@ for package in "$out"/*.deb; do
   dpkg-deb --extract "$package" "$out/root"
 done
 [[ $(ls "$out"/*.deb | wc -l) == 3 ]] || { echo "three packages were expected" >&2; exit 1; }
-dpkg-deb --field "$out"/memprof_*.deb Depends | grep -q 'libstdc++6' || { echo "memprof names no libraries" >&2; exit 1; }
+grep -q 'libstdc++6' <<<"$(dpkg-deb --field "$out"/memprof_*.deb Depends)" || { echo "memprof names no libraries" >&2; exit 1; }
 # files_of PACKAGE: what it installs.
 files_of() { dpkg-deb --contents "$out/$1"_*.deb | grep -v '^d'; }
 toolkit='(include/memprof/toolkit|share/memprof/(toolkit|memprof-toolkit\.cmake$))'
@@ -21,7 +21,7 @@ if files_of libmemprof-dev | grep -vE ' \./usr/(include/memprof|share/(memprof|p
   exit 1
 fi
 for file in include/memprof/toolkit/format/gzip.hpp share/memprof/toolkit/format/gzip.cpp share/memprof/memprof-toolkit.cmake; do
-  files_of libmemprof-toolkit-dev | grep -q " \./usr/$file$" || { echo "libmemprof-toolkit-dev lacks $file" >&2; exit 1; }
+  grep -q " \./usr/$file$" <<<"$(files_of libmemprof-toolkit-dev)" || { echo "libmemprof-toolkit-dev lacks $file" >&2; exit 1; }
 done
 for package in memprof libmemprof-dev libmemprof-toolkit-dev; do
   grep -q '^Copyright (c)' "$out/root/usr/share/doc/$package/copyright" || { echo "$package has no copyright file" >&2; exit 1; }
@@ -36,7 +36,7 @@ fi
 "$compiler" -std=c++20 -I"$out/root/usr/include" "$program" -o "$out/program" -pthread -ldl
 "$out/program"
 "$out/root/usr/bin/memprof" --version
-"$out/root/usr/bin/memprof" run -- /bin/ls / 2>&1 | grep -q '^Peak ' || { echo "memprof run does not find its library" >&2; exit 1; }
+grep -q '^Peak ' <<<"$("$out/root/usr/bin/memprof" run -- /bin/ls / 2>&1)" || { echo "memprof run does not find its library" >&2; exit 1; }
 for script in bash-completion/completions/memprof zsh/vendor-completions/_memprof; do
   grep -q waterfall "$out/root/usr/share/$script" || { echo "the package lacks $script" >&2; exit 1; }
 done

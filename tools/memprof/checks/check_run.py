@@ -199,8 +199,9 @@ def check_exec_of_children():
     """A shell in parentheses is a child, which here becomes the program after it has recorded itself."""
     run = Run(["/bin/sh", "-c", f"(exec '{PROGRAM}' family); true"], "--children")
     expect("number of traces", len(run.traces), 3)
-    states = [("(replaced by exec)" in line, PROGRAM in line.split()[-2:]) for line in run.said.splitlines() if "family" in line and line[:1] == " "]
-    expect("which of the child's programs was replaced", sorted(states), [(False, True), (True, False)])
+    rows = [line for line in run.said.splitlines() if re.match(r"^ *\d+ +\d", line)]
+    expect("which of the child's programs was replaced, and which has the 14 blocks of the program",
+           sorted(("(replaced by exec)" in row, " 14  " in row) for row in rows), [(False, True), (True, False)])
 
 
 def check_removed_folder():
