@@ -123,6 +123,20 @@ void close_all_descriptors() {
   for (int number = 3; number < 1024; ++number) ::close(number);
 }
 
+/// Waits until there are more checkpoints than `known`, and counts them. Nothing of it is recorded.
+bool has_further_checkpoint(std::int64_t& known) {
+  const memprof::detail::recording_suppressor hidden;
+  for (int attempt = 0; attempt < 60'000; ++attempt) {
+    const std::int64_t count = memprof::current_profile().checkpoint_count;
+    if (count > known) {
+      known = count;
+      return true;
+    }
+    ::usleep(1'000);
+  }
+  return false;
+}
+
 }  // namespace
 
 TEST_CASE("malloc: 2,000 threads that are there at once are recorded to the last block") {
@@ -460,9 +474,10 @@ TEST_CASE("malloc: a session records a program's blocks and none of its own, whe
     status = status_of([&] {
       memprof::session session{{.output_dir = folder.path().string(), .interval = 0.01, .enabled = true, .trace = true}};
       void* const held = keep(std::malloc(1000));
+      std::int64_t checkpoints = 0;
       for (int round = 0; round < rounds; ++round) {
         churn();
-        if (round % 100 == 0) ::usleep(15'000);  // so that checkpoints come between
+        if (round % 100 == 0 && !has_further_checkpoint(checkpoints)) return 3;
       }
       const int failed = status_of([] {
         churn();
