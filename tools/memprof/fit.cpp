@@ -102,18 +102,11 @@ nlohmann::ordered_json value_of(const std::optional<memprof::step_need>& need) {
   return {{"peak_bytes", need->peak}, {"reserved_bytes", memprof::detail::value_or_null(need->reserved)}, {"fits", need->fits}};
 }
 
-/// The parts of the largest step that fits, or of the smallest if none does; of each row, unless the device has no caching
-/// allocator.
-std::vector<memprof::memory_prediction> parts_of(const memprof::decoder_model& model, memprof::training_setup setup,
-                                                 memprof::sought_size sought, const std::vector<memprof::fit_row>& rows) {
-  std::vector<memprof::memory_prediction> predictions;
-  if (!memprof::has_caching_allocator(setup.device)) return predictions;
-  for (const memprof::fit_row& row : rows) {
-    (sought == memprof::sought_size::batch_size ? setup.batch_size : setup.seq_len) = std::max<std::int64_t>(row.answer.size, 1);
-    setup.recompute_blocks = row.name != "all kept";
-    predictions.push_back(memprof::predict_step(model, setup).prediction);
-  }
-  return predictions;
+/// The parts of the largest step that fits, or of the smallest if none does.
+memprof::memory_prediction parts_of(const memprof::decoder_model& model, memprof::training_setup setup,
+                                    memprof::sought_size sought, const memprof::fit_answer& answer) {
+  (sought == memprof::sought_size::batch_size ? setup.batch_size : setup.seq_len) = std::max<std::int64_t>(answer.size, 1);
+  return memprof::predict_step(model, setup).prediction;
 }
 
 std::string text_of(const std::vector<memprof::memory_prediction>& predictions, const std::vector<memprof::fit_row>& rows) {
@@ -171,14 +164,15 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
 
   memprof::asked_step asked{.batch_size = setup.batch_size, .seq_len = setup.seq_len};
   std::vector<memprof::fit_row> rows;
+  std::vector<memprof::memory_prediction> predictions;  // of each row, unless the device has no caching allocator
   for (const bool recompute : {false, true}) {
     const progress shown{"memprof: searching"};
     setup.recompute_blocks = recompute;
     (recompute ? asked.fits_recomputed : asked.fits) = memprof::need_of(decoder.model, setup).fits;
     rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
+    if (memprof::has_caching_allocator(setup.device))
+      predictions.push_back(parts_of(decoder.model, setup, sought, rows.back().answer));
   }
-
-  const std::vector<memprof::memory_prediction> predictions = parts_of(decoder.model, setup, sought, rows);
 
   const memprof::device_space& space = setup.device.tensor_space();
   const std::string verdict = memprof::fit_sentence(asked, setup.device.name.view());
