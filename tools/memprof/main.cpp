@@ -7,6 +7,7 @@
 #include "estimate.hpp"
 #include "exit_status.hpp"
 #include "export.hpp"
+#include "file_names.hpp"
 #include "fit.hpp"
 #include "help_text.hpp"
 #include "import.hpp"
@@ -51,20 +52,6 @@ std::string with_hyphens(std::string argument) {
   const auto end_of_name = std::find(argument.begin(), argument.end(), '=');
   std::replace(argument.begin(), end_of_name, '_', '-');
   return argument;
-}
-
-/// Has every option and argument of `program` and its subcommands that is the name of a file or a folder refuse an empty one,
-/// which would otherwise mean the option's default or the current folder.
-void refuse_empty_names(CLI::App& program) {
-  const CLI::Validator not_empty{[](const std::string& name) { return std::string{name.empty() ? "the name is empty" : ""}; },
-                                 ""};
-  for (CLI::Option* const option : program.get_options()) {
-    const std::string kind = option->get_type_name();
-    for (const char* const name : {"FILE", "OUT", "FOLDER", "DIR", "PATH", "RUN"}) {
-      if (kind.find(name) != std::string::npos || (kind == "TEXT" && option->get_name() == name)) option->check(not_empty);
-    }
-  }
-  for (CLI::App* const command : program.get_subcommands({})) refuse_empty_names(*command);
 }
 
 /// The arguments in the order that CLI11 expects, last first. Those of a script to run stay as they are.
@@ -151,7 +138,7 @@ int main(int argument_count, char** argument_values) {
 #if MEMPROF_TOOL_PROTOZERO
   memprof_tool::add_xplane(program, status);
 #endif
-  refuse_empty_names(program);
+  memprof_tool::refuse_wrong_file_names(program);
 
   memprof_tool::add_completion(program, status);
   add_help(program);

@@ -1,5 +1,6 @@
 #include "usage_fault.hpp"
 
+#include "file_names.hpp"
 #include "option_values.hpp"
 
 #include <memprof/report/text/text_format.hpp>
@@ -112,6 +113,7 @@ std::string usage_complaint(const CLI::App& program, const CLI::ParseError& faul
     command = command->get_subcommands().front();
     name += ' ' + command->get_name();
   }
+  if (const std::string missing = missing_file_name(*command); !missing.empty()) return name + ": " + missing;
   // A misspelt option comes first: CLI11 may report what is missing because of it.
   std::vector<std::string> left = program.remaining(true);
   left.erase(std::find(left.begin(), left.end(), "--"), left.end());  // what follows is another program's

@@ -1,4 +1,5 @@
-# Every option and argument of SUBCOMMAND that is the name of a file or a folder refuses an empty one, in one line with status 2.
+# Every option and argument of SUBCOMMAND that is the name of a file or a folder refuses an empty one, and the option the next option,
+# in one line with status 2.
 include(${CMAKE_CURRENT_LIST_DIR}/run.cmake)
 
 execute_process(COMMAND ${PROGRAM} ${SUBCOMMAND} --help OUTPUT_VARIABLE help)
@@ -18,10 +19,23 @@ function(expect_refusal)
   set(tried ${tried} PARENT_SCOPE)
 endfunction()
 
+# expect_name_before_option(<option>)
+function(expect_name_before_option option)
+  foreach(next IN ITEMS -- --help)
+    execute_process(COMMAND ${PROGRAM} ${SUBCOMMAND} ${option} ${next} x WORKING_DIRECTORY ${SCRATCH}
+      RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE errors)
+    if(NOT status EQUAL 2 OR output)
+      message(FATAL_ERROR "${SUBCOMMAND} ${option} ${next} x: status ${status}, not 2\n${output}${errors}")
+    endif()
+    expect_one_line("${errors}" "${option}: a name is missing before '${next}'; of a file of that name, write './${next}'")
+  endforeach()
+endfunction()
+
 foreach(line IN LISTS lines)
   if(line MATCHES "^  (-[a-z], )?(--[a-z-]+)(, --[a-z-]+)? [A-Z|]*(FILE|OUT|FOLDER|DIR|PATH)([ |]|$)")
     set(option ${CMAKE_MATCH_2})
     expect_refusal(${option})
+    expect_name_before_option(${option})
     if(CMAKE_MATCH_1)
       string(REGEX REPLACE ", $" "" short "${CMAKE_MATCH_1}")
       expect_refusal(${short})
