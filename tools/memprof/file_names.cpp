@@ -7,9 +7,10 @@ namespace memprof_tool {
 namespace {
 
 /// What is wrong with the name of a file or a folder; empty: nothing.
-std::string fault_of(const std::string& name) {
-  if (name.empty()) return "the name is empty";
-  return name.starts_with("--") ? "a name is missing before '" + name + "'; of a file of that name, write './" + name + "'" : "";
+std::string fault_of_argument(const std::string& name) { return name.empty() ? "the name is empty" : ""; }
+std::string fault_of_value(const std::string& name) {
+  if (!name.starts_with("--")) return fault_of_argument(name);
+  return "a name is missing before '" + name + "'; of a file of that name, write './" + name + "'";
 }
 
 bool takes_file_name(const CLI::Option& option) {
@@ -23,18 +24,19 @@ bool takes_file_name(const CLI::Option& option) {
 }  // namespace
 
 void refuse_wrong_file_names(CLI::App& program) {
-  const CLI::Validator is_name{fault_of, ""};
+  const CLI::Validator is_argument{fault_of_argument, ""};
+  const CLI::Validator is_value{fault_of_value, ""};
   for (CLI::Option* const option : program.get_options()) {
-    if (takes_file_name(*option)) option->check(is_name);
+    if (takes_file_name(*option)) option->check(option->nonpositional() ? is_value : is_argument);
   }
   for (CLI::App* const command : program.get_subcommands({})) refuse_wrong_file_names(*command);
 }
 
 std::string missing_file_name(const CLI::App& command) {
   for (const CLI::Option* const option : command.get_options()) {
-    if (!takes_file_name(*option)) continue;
+    if (!option->nonpositional() || !takes_file_name(*option)) continue;
     for (const std::string& name : option->results()) {
-      if (name.starts_with("--")) return option->get_name() + ": " + fault_of(name);
+      if (name.starts_with("--")) return option->get_name() + ": " + fault_of_value(name);
     }
   }
   return {};
