@@ -32,9 +32,17 @@ std::string with_hint(const std::string& fault, const std::string& hint, const s
   return fault + (hint.empty() ? see_help(command_name) : hint);
 }
 
+/// How to write the command line of a program to run, if there is one without "--" before it; otherwise empty.
+std::string program_hint(const CLI::App& command, const std::string& command_name) {
+  const CLI::Option* const program = command.get_option_no_throw("COMMAND");
+  if (program == nullptr || program->results().empty()) return {};
+  return "; the program and its arguments follow '--': " + command_name + " -- " + program->results().front() + " ...";
+}
+
 std::string unknown_option(const CLI::App& command, const std::string& command_name, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
-  const std::string hint = name.starts_with("--") ? suggestion(name, option_names(command)) : std::string{};
+  std::string hint = program_hint(command, command_name);
+  if (hint.empty() && name.starts_with("--")) hint = suggestion(name, option_names(command));
   return with_hint("unknown option '" + name + "'", hint, command_name);
 }
 
@@ -125,7 +133,7 @@ std::string usage_complaint(const CLI::App& program, const CLI::ParseError& faul
   if (option != left.end()) {
     what = unknown_option(*command, name, *option);
   } else if (!left.empty()) {
-    what = "unexpected argument '" + left.front() + "'" + see_help(name);
+    what = with_hint("unexpected argument '" + left.front() + "'", program_hint(*command, name), name);
   } else {
     what = reworded(fault.what());
     const bool says_what_is_right = dynamic_cast<const CLI::ValidationError*>(&fault) != nullptr;

@@ -211,6 +211,9 @@ tool_refuses(show "an octal number" "--top: '010' is not a positive whole number
 tool_refuses(show "a number beyond 63 bits" "--top: '99999999999999999999' is too large$" text.log --top 99999999999999999999)
 tool_refuses(show "an option without its value" "--top needs a value. see 'memprof show --help'$" text.log --top)
 tool_refuses(show "a misspelt option" "^memprof show: unknown option '--topp'. did you mean '--top'[?]$" --topp 3 text.log)
+tool_refuses(run "options of the program before --"
+  "^memprof run: unknown option '--epochs'. the program and its arguments follow '--': memprof run -- ./train [.][.][.]$" ./train --epochs=3)
+tool_refuses(run "an argument behind the program" "unexpected argument 'x'. the program and its arguments follow '--': memprof run -- ./train [.][.][.]$" ./train -- x)
 tool_refuses(show "an unknown option" "^memprof show: unknown option '--elephants'. see 'memprof show --help'$" text.log --elephants=3)
 tool_refuses(show "a file too many" "^memprof show: unexpected argument 'other.json'. see 'memprof show --help'$" text.log other.json)
 tool_refuses(shwo "a misspelt subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" text.log)
