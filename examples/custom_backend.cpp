@@ -16,7 +16,7 @@ class buffer_pool {
 
   /// The observer; null while there is none.
   struct observer {
-    memprof::event_sink writer;
+    memprof::extend::event_sink writer;
     memprof::memory_space space{"buffers"};
   };
   observer* watched_by = nullptr;
@@ -49,21 +49,21 @@ class buffer_pool {
 
 buffer_pool pool;
 
-/// Models memprof::backend: a capture switches it on when it begins and off when it ends.
+/// Models memprof::extend::backend: a capture switches it on when it begins and off when it ends.
 struct buffer_pool_backend {
   static constexpr std::string_view name = "buffer_pool";
 
-  void attach(memprof::event_sink& writer, const memprof::capture_options&) {
+  void attach(memprof::extend::event_sink& writer, const memprof::capture_options&) {
     observer.writer = writer;
     pool.watched_by = &observer;
   }
-  void detach(memprof::event_sink&) noexcept { pool.watched_by = nullptr; }
-  void report_facts(memprof::event_sink&) {}  // it has nothing but events
+  void detach(memprof::extend::event_sink&) noexcept { pool.watched_by = nullptr; }
+  void report_facts(memprof::extend::event_sink&) {}  // it has nothing but events
 
   buffer_pool::observer observer{};
 };
 
-static_assert(memprof::backend<buffer_pool_backend>);
+static_assert(memprof::extend::backend<buffer_pool_backend>);
 
 }  // namespace
 

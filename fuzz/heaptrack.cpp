@@ -45,15 +45,15 @@ void check(const memprof::profile& found) {
 /// Each label is a stack with a call or more.
 struct stack_check {
   memprof::detail::label_table names;
-  std::unordered_set<memprof::label> stacks;
+  std::unordered_set<memprof::extend::label> stacks;
 
-  void info(const memprof::capture_info&) {}
-  void name(memprof::label, std::string_view text) { (void)names.append(text); }
-  void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_part&&) {}
-  void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
+  void info(const memprof::extend::capture_info&) {}
+  void name(memprof::extend::label, std::string_view text) { (void)names.append(text); }
+  void space(const memprof::extend::space_definition&) {}
+  void facts(memprof::extend::fact_part&&) {}
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t) {
     for (; first != last; ++first) {
-      if (first->kind == memprof::event_kind::allocate && first->label != 0) stacks.insert(first->label);
+      if (first->kind == memprof::extend::event_kind::allocate && first->label != 0) stacks.insert(first->label);
     }
   }
 };
@@ -62,7 +62,7 @@ void check_stacks(const memprof::trace& made) {
   stack_check all;
   made.visit(all);
   memprof::call_stacks stacks{all.names};
-  for (const memprof::label stack : all.stacks) {
+  for (const memprof::extend::label stack : all.stacks) {
     const std::size_t frames = stacks.frames(stack).size();
     if (frames == 0 || frames > memprof::detail::max_stack_frames) std::abort();
   }
@@ -79,7 +79,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     try {
       memprof::heaptrack_source source{file.get(), "input", operations};
       memprof::trace made;
-      memprof::trace_writer writer{made, source.info()};
+      memprof::extend::trace_writer writer{made, source.info()};
       source.write_to(writer);
       writer.finish();
       const memprof::profile found = memprof::profile_of(made);

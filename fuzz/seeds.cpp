@@ -18,28 +18,28 @@
 
 namespace {
 
-using memprof::event_kind;
+using memprof::extend::event_kind;
 
 /// A step with each kind of event, in three spaces, on two threads.
-void put_step(memprof::trace_writer& writer, std::uint64_t step) {
-  const memprof::space_id cpu = writer.space("cpu");
-  const memprof::space_id gpu = writer.space("cuda:0", 4000, false, "device");
-  const memprof::space_id l1 = writer.space("l1", 500, true, "device");
+void put_step(memprof::extend::trace_writer& writer, std::uint64_t step) {
+  const memprof::extend::space_id cpu = writer.space("cpu");
+  const memprof::extend::space_id gpu = writer.space("cuda:0", 4000, false, "device");
+  const memprof::extend::space_id l1 = writer.space("l1", 500, true, "device");
   writer.at(static_cast<std::int64_t>(1000 * step));
   writer.on_thread(1 + static_cast<std::uint32_t>(step % 2), "worker");
   const auto outer = writer.begin_operation("step");
   const auto inner = writer.begin_operation("layer", memprof::category::activation);
   writer.allocate(cpu, 4096 + 64 * step, 100 * step);
   writer.annotate(4096 + 64 * step, {.name = "weight", .category = memprof::category::parameter});
-  const memprof::label stream = writer.label_of("default\x1f");
+  const memprof::extend::label stream = writer.label_of("default\x1f");
   writer.put_event({0, 0x10000, 8192, stream, event_kind::reserve, gpu.value, 0});
   writer.put_event({0, 0x10000 + 512 * step, 512, stream, event_kind::allocate_on_stream, gpu.value, 0});
   if (step > 2) writer.put_event({0, 0x10000 + 512 * (step - 2), 512, stream, event_kind::deallocate_on_stream, gpu.value, 1});
   if (step > 3) writer.put_event({0, 0x10000 + 512 * (step - 3), 512, 0, event_kind::complete_deallocation, gpu.value, 0});
-  writer.put_event({0, 4096 + 64 * step, 0, 0, event_kind::use, memprof::any_space, static_cast<std::uint16_t>(step % 2)});
+  writer.put_event({0, 4096 + 64 * step, 0, 0, event_kind::use, memprof::extend::any_space, static_cast<std::uint16_t>(step % 2)});
   writer.end_operation(inner);
-  const memprof::core_range cores{0, 0, 3, 1};
-  const std::uint64_t on_cores = memprof::address_on_cores(64 * step, cores);
+  const memprof::extend::core_range cores{0, 0, 3, 1};
+  const std::uint64_t on_cores = memprof::extend::address_on_cores(64 * step, cores);
   writer.put_event(
       {0, on_cores, 200, cores.packed(), event_kind::allocate_on_cores, l1.value, static_cast<std::uint16_t>(256 * (step % 2))});
   if (step % 3 == 0) writer.put_event({0, on_cores, 0, cores.packed(), event_kind::deallocate_on_cores, l1.value, 0});
@@ -177,7 +177,7 @@ int main(int count, char** arguments) {
     memprof::trace limited;
     limited.keep_newest(512, 256, memprof::detail::folded_head::make());
     for (memprof::trace* const target : {&whole, &limited}) {
-      memprof::trace_writer writer{*target};
+      memprof::extend::trace_writer writer{*target};
       for (std::uint64_t step = 1; step <= steps; ++step) put_step(writer, step);
       writer.finish();
     }

@@ -33,7 +33,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     memprof::session_source source{file.get(), "input"};
     memprof::trace made;
-    memprof::trace_writer writer{made, source.info()};
+    memprof::extend::trace_writer writer{made, source.info()};
     source.write_to(writer);
     writer.finish("SESSION");
     const memprof::profile found = memprof::profile_of(made);

@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     memprof::torch_snapshot_source source{file.get(), "input"};
     memprof::trace made;
-    memprof::trace_writer writer{made, source.info()};
+    memprof::extend::trace_writer writer{made, source.info()};
     source.write_to(writer);
     writer.finish(memprof::torch_unnamed_segment);
     const memprof::profile found = memprof::profile_of(made);

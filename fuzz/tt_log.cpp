@@ -33,7 +33,7 @@ memprof::detail::file_handle file_of(std::string_view bytes) {
 void check_trace(std::FILE* log) {
   memprof::tt_log_source source{log, "input"};
   memprof::trace made;
-  memprof::trace_writer writer{made, memprof::tt_log_source::info()};
+  memprof::extend::trace_writer writer{made, memprof::tt_log_source::info()};
   writer.finish(source.write_to(writer));
   const memprof::profile found = memprof::profile_of(made);
   for (const memprof::space_profile& space : found.spaces) {

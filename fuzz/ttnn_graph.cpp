@@ -34,7 +34,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   try {
     memprof::ttnn_graph_source source{file.get(), "input"};
     memprof::trace made;
-    memprof::trace_writer writer{made, memprof::ttnn_graph_source::info()};
+    memprof::extend::trace_writer writer{made, memprof::ttnn_graph_source::info()};
     const auto model = data[size - 1] % 2 == 0 ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core;
     (void)source.write_to(writer, model);
     writer.finish("TRACE");

@@ -42,7 +42,7 @@ void read(std::string_view bytes) {
     }
     memprof::trace made;
     memprof::xplane_trace source{profile};
-    memprof::trace_writer writer{made, source.info()};
+    memprof::extend::trace_writer writer{made, source.info()};
     source.write_to(
         writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(rules, group, op_name); });
     writer.finish("");

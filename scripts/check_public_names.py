@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""check_public_names.py [--list] [COMPILER]: compares the names that <memprof/memprof.hpp> puts into the namespace memprof with
-docs/reference.md, whose section "Names" has each of them once. --list prints them, by header. Needs doxygen.
+"""check_public_names.py [--list] [COMPILER]: compares the names that <memprof/memprof.hpp> puts into the namespaces memprof and
+memprof::extend with docs/reference.md, whose section "Names" has each of them once: those of memprof::extend under "In extensions",
+the others above. --list prints them, by header. Needs doxygen.
 """
 
 import pathlib
@@ -14,21 +15,19 @@ from check_documented import ROOT, reached_headers
 
 DOCUMENT = ROOT / "docs/reference.md"
 TYPES = {"class", "struct", "union", "concept"}
-
-
-def is_listed(name):
-    """Not nested classes, specialisations, operators, and what is in detail."""
-    return re.fullmatch(r"memprof::\w+", name) and not name.startswith(("memprof::detail", "memprof::operator"))
+NAMESPACES = ("memprof", "memprof::extend")
+FEWEST = 20  # of a namespace: fewer means that Doxygen did not read the headers
 
 
 def declared(compiler):
-    """{name: header} of everything in the namespace."""
+    """{namespace: {name: header}} of everything in the namespaces but nested classes, specialisations and operators."""
     headers = reached_headers(compiler)
-    found = {}
+    found = {namespace: {} for namespace in NAMESPACES}
 
-    def add(name, location):
-        if is_listed(name) and location is not None:
-            found.setdefault(name.removeprefix("memprof::"), location.get("file").split("include/memprof/")[-1])
+    def add(qualified, location):
+        namespace, _, name = qualified.rpartition("::")
+        if namespace in found and location is not None and re.fullmatch(r"(?!operator\b)\w+", name):
+            found[namespace].setdefault(name, location.get("file").split("include/memprof/")[-1])
 
     with tempfile.TemporaryDirectory() as folder:
         settings = (ROOT / "docs/Doxyfile").read_text() + f"""
@@ -44,34 +43,45 @@ WARNINGS = NO
                 name = compound.findtext("compoundname")
                 if compound.get("kind") in TYPES:
                     add(name, compound.find("location"))
-                elif compound.get("kind") == "namespace" and name == "memprof":
+                elif compound.get("kind") == "namespace" and name in found:
                     for member in compound.iter("memberdef"):
-                        add(f"memprof::{member.findtext('name')}", member.find("location"))
+                        add(f"{name}::{member.findtext('name')}", member.find("location"))
     return found
 
 
 def documented():
-    """The names in the tables of the section, in order."""
+    """{namespace: names} in the tables of the section, in order."""
     section = DOCUMENT.read_text().split("\n## Names\n", 1)[1].split("\n## ", 1)[0]
-    rows = [line.split("|")[2] for line in section.split("\n") if line.startswith("| `")]
-    return [name for row in rows for name in re.findall(r"`(\w+)`", row)]
+    return {namespace: [name for line in part.split("\n") if line.startswith("| `")
+                        for name in re.findall(r"`(\w+)`", line.split("|")[2])]
+            for namespace, part in zip(NAMESPACES, section.split("\n### In extensions\n"))}
+
+
+def faults_of(namespace, names, listed):
+    faults = [f"{names[name]}: {name} is not in {DOCUMENT.name}, section Names, among those of {namespace}"
+              for name in sorted(names) if name not in listed]
+    faults += [f"{DOCUMENT.name}: {name} is not in the namespace {namespace}" for name in sorted(set(listed)) if name not in names]
+    faults += [f"{DOCUMENT.name}: {name} occurs twice" for name in sorted(set(listed)) if listed.count(name) > 1]
+    if len(names) < FEWEST:
+        faults.append(f"doxygen finds only {len(names)} names in {namespace}")
+    return faults
 
 
 def main():
     options = sys.argv[1:]
     wants_list = "--list" in options
     compilers = [option for option in options if option != "--list"]
-    names = declared(compilers[0] if compilers else "c++")
+    found = declared(compilers[0] if compilers else "c++")
     if wants_list:
-        for header in sorted(set(names.values())):
-            print(f"| `{header}` | {', '.join(f'`{name}`' for name in sorted(names) if names[name] == header)} |")
+        for namespace, names in found.items():
+            print(f"{namespace}, {len(names)} names")
+            for header in sorted(set(names.values())):
+                print(f"| `{header}` | {', '.join(f'`{name}`' for name in sorted(names) if names[name] == header)} |")
         return 0
     listed = documented()
-    faults = [f"{names[name]}: {name} is not in {DOCUMENT.name}, section Names" for name in sorted(names) if name not in listed]
-    faults += [f"{DOCUMENT.name}: {name} is not in the namespace memprof" for name in sorted(set(listed)) if name not in names]
-    faults += [f"{DOCUMENT.name}: {name} occurs twice" for name in sorted(set(listed)) if listed.count(name) > 1]
-    print("\n".join(faults) or f"{len(names)} names are documented")
-    return 1 if faults or len(names) < 100 else 0
+    faults = [fault for namespace in NAMESPACES for fault in faults_of(namespace, found[namespace], listed[namespace])]
+    print("\n".join(faults) or " and ".join(f"{len(names)} names of {namespace}" for namespace, names in found.items()))
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

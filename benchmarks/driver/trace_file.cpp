@@ -37,11 +37,11 @@ void add(report& report, const std::string& name, const std::string& unit, const
 
 struct event_counter {
   double events_seen = 0;
-  void info(const memprof::capture_info&) {}
-  void name(memprof::label, std::string_view) {}
-  void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_part&&) {}
-  void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
+  void info(const memprof::extend::capture_info&) {}
+  void name(memprof::extend::label, std::string_view) {}
+  void space(const memprof::extend::space_definition&) {}
+  void facts(memprof::extend::fact_part&&) {}
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t) {
     events_seen += static_cast<double>(last - first);
   }
 };
@@ -65,7 +65,7 @@ void measure_file(const std::filesystem::path& file, const std::string& name, co
   samples rates;
   for (std::size_t round = 0; round < plan.rounds; ++round) {
     const clock::time_point begin = clock::now();
-    memprof::trace_fold folded;
+    memprof::extend::trace_fold folded;
     (void)memprof::read_trace(file, folded);
     const std::chrono::duration<double> seconds = clock::now() - begin;
     rates.push_back(counted.events_seen / seconds.count() / 1e6);

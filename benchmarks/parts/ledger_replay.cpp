@@ -20,14 +20,16 @@ constexpr std::size_t events_per_run = 1024;  // what one drain delivers
 
 /// The events that build up the ledger's live set, followed by those to measure.
 struct recording {
-  std::vector<memprof::event> before;
-  std::vector<memprof::event> measured;
+  std::vector<memprof::extend::event> before;
+  std::vector<memprof::extend::event> measured;
 };
 
-memprof::event allocation(std::uint64_t address, std::uint64_t bytes) {
-  return {0, address, bytes, 0, memprof::event_kind::allocate, 0, 0};
+memprof::extend::event allocation(std::uint64_t address, std::uint64_t bytes) {
+  return {0, address, bytes, 0, memprof::extend::event_kind::allocate, 0, 0};
 }
-memprof::event deallocation(std::uint64_t address) { return {0, address, 0, 0, memprof::event_kind::deallocate, 0, 0}; }
+memprof::extend::event deallocation(std::uint64_t address) {
+  return {0, address, 0, 0, memprof::extend::event_kind::deallocate, 0, 0};
+}
 
 std::uint64_t random_size(std::mt19937_64& random) { return 16 * (1 + random() % 256); }
 
@@ -35,9 +37,9 @@ std::uint64_t random_size(std::mt19937_64& random) { return 16 * (1 + random() %
 recording record_like_a_stack() {
   std::mt19937_64 random{1};
   recording result;
-  std::vector<memprof::event> stack;
+  std::vector<memprof::extend::event> stack;
   std::uint64_t top = std::uint64_t{1} << 40;
-  const auto push = [&](std::vector<memprof::event>& events) {
+  const auto push = [&](std::vector<memprof::extend::event>& events) {
     stack.push_back(allocation(top, random_size(random)));
     top += stack.back().bytes;
     events.push_back(stack.back());
@@ -68,7 +70,7 @@ recording record_at_random() {
     return address;
   };
   for (std::uint64_t index = 0; index < 2 * live_blocks; ++index) vacant.push_back((std::uint64_t{1} << 40) + index * 4096);
-  const auto allocate = [&](std::vector<memprof::event>& events) {
+  const auto allocate = [&](std::vector<memprof::extend::event>& events) {
     live.push_back(take_random(vacant));
     events.push_back(allocation(live.back(), random_size(random)));
   };
@@ -82,7 +84,7 @@ recording record_at_random() {
   return result;
 }
 
-void apply(memprof::ledger& ledger, const std::vector<memprof::event>& events) {
+void apply(memprof::extend::ledger& ledger, const std::vector<memprof::extend::event>& events) {
   for (std::size_t first = 0; first < events.size(); first += events_per_run) {
     const std::size_t last = std::min(first + events_per_run, events.size());
     ledger.apply(events.data() + first, events.data() + last, 1);
@@ -91,7 +93,7 @@ void apply(memprof::ledger& ledger, const std::vector<memprof::event>& events) {
 
 void replay(benchmark::State& state, const recording& recorded) {
   for (auto iteration : state) {
-    memprof::ledger ledger;
+    memprof::extend::ledger ledger;
     apply(ledger, recorded.before);
     const double begin = thread_seconds();
     apply(ledger, recorded.measured);

@@ -22,7 +22,7 @@ void long_run(benchmark::State& state) {
   for (int operation = 0; operation < 30; ++operation) names.push_back("operation_" + std::to_string(operation));
   const auto steps = static_cast<std::uint64_t>(state.range(0));
   const memprof::memory_space space{"cpu"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   for (auto iteration : state) {
     auto capture = memprof::begin_capture();
     const auto run = [&](std::uint64_t count) {

@@ -21,8 +21,8 @@ memprof::trace record_training() {
   constexpr std::size_t steps = 100'000;
   constexpr std::size_t layers = 16;
   memprof::trace recorded;
-  memprof::trace_writer writer{recorded};
-  const memprof::space_id space = writer.space("cuda:0", std::int64_t{16} << 30);
+  memprof::extend::trace_writer writer{recorded};
+  const memprof::extend::space_id space = writer.space("cuda:0", std::int64_t{16} << 30);
   const std::uint64_t first = std::uint64_t{0x7f} << 40;
   std::int64_t now = 0;
   std::uint32_t noise = 1;

@@ -19,7 +19,7 @@ void snapshot(benchmark::State& state) {
   constexpr std::uint64_t blocks_of_step = 200;
   auto capture = memprof::begin_capture();
   const memprof::memory_space space{"cpu"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   for (std::uint64_t operation = 0; operation < operations; ++operation) {
     auto scope = memprof::track_operation("layer_" + std::to_string(operation));
     for (std::uint64_t index = operation; index < blocks; index += operations) sink.allocate(space, block_at(index), 48);

@@ -23,7 +23,7 @@ int main(int count, char** arguments) {
   int status = 0;
   try {
     memprof::trace trace;
-    memprof::trace_writer writer{trace};
+    memprof::extend::trace_writer writer{trace};
     const std::string damage = memprof::read_rmm_log(log, arguments[1], writer);
     writer.finish("RMM_LOG");
     memprof::write_trace(trace, arguments[2]);

@@ -29,3 +29,12 @@
 #else
 #define MEMPROF_SEPARABLE inline
 #endif
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace extend {}
+namespace detail {
+using namespace extend;  // the implementation is made of the same parts
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI

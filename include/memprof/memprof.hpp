@@ -6,6 +6,9 @@
 ///
 /// @namespace memprof
 /// The public interface. Anything in a namespace `detail` may change at any time.
+///
+/// @namespace memprof::extend
+/// What only backends, own sources of events, readers and visitors of traces need.
 
 #include <memprof/backend/cpu.hpp>
 #include <memprof/backend/no_dispatch.hpp>

@@ -158,13 +158,13 @@ void bind_captures(nb::module_& module) {
       .def(
           "allocate",
           [](memprof::memory_space self, std::uintptr_t address, std::size_t nbytes, const std::string& category) {
-            memprof::event_sink{}.allocate(self, {address}, nbytes, category_of(category));
+            memprof::extend::event_sink{}.allocate(self, {address}, nbytes, category_of(category));
           },
           "address"_a, "nbytes"_a, "category"_a = "", "Records a block that was just allocated.")
       .def(
           "deallocate",
           [](memprof::memory_space self, std::uintptr_t address, std::size_t nbytes) {
-            memprof::event_sink{}.deallocate(self, {address}, nbytes);
+            memprof::extend::event_sink{}.deallocate(self, {address}, nbytes);
           },
           "address"_a, "nbytes"_a = 0, "Records that a block is about to be freed; `nbytes`, if given, is checked.");
 

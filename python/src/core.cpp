@@ -14,7 +14,7 @@ memprof::optional_category category_of(const std::string& name) {
   const memprof::optional_category found = memprof::category_from_string(name);
   if (found.has_value() || name.empty()) return found;
   std::string known;
-  for (const std::string_view each : memprof::category_names) known += (known.empty() ? "" : ", ") + std::string{each};
+  for (const std::string_view each : memprof::detail::category_names) known += (known.empty() ? "" : ", ") + std::string{each};
   throw nb::value_error(("unknown category '" + name + "'; expected one of " + known).c_str());
 }
 

@@ -116,7 +116,7 @@ concept described = memprof::reflected<T> ||(std::is_aggregate_v<T>&& std::is_cl
 template <described T>
 constexpr std::size_t count_fields() {
   if constexpr (memprof::reflected<T>) {
-    return memprof::field_names<T>.size();
+    return memprof::detail::field_names<T>.size();
   } else {
     return detail::counted_fields<T>();
   }
@@ -127,7 +127,7 @@ template <described T>
 constexpr auto names_of_fields() {
   if constexpr (memprof::reflected<T>) {
     std::array<std::string_view, count_fields<T>()> names{};
-    for (std::size_t index = 0; index < names.size(); ++index) names[index] = memprof::field_names<T>[index];
+    for (std::size_t index = 0; index < names.size(); ++index) names[index] = memprof::detail::field_names<T>[index];
     return names;
   } else {
     return detail::found_names<T>(std::make_index_sequence<count_fields<T>()>{});

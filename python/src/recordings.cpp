@@ -68,7 +68,7 @@ std::shared_ptr<recorded_trace> read_session(std::FILE* file, const std::filesys
   memprof::session_source source{file, path};
   if (!source.damage().empty()) memprof::detail::raise_about_file("read", path, source.damage());
   const auto events = std::make_shared<memprof::trace>();
-  memprof::trace_writer writer{*events, source.info()};
+  memprof::extend::trace_writer writer{*events, source.info()};
   source.write_to(writer);
   writer.finish("SESSION");
   return std::make_shared<recorded_trace>(events);

@@ -122,6 +122,15 @@ inline constexpr unsigned part_version = version_number;
 // Marks functions defined by <memprof/implementation.hpp> if it is used, and by every translation unit otherwise.
 #define MEMPROF_SEPARABLE inline
 
+namespace memprof::inline MEMPROF_ABI {
+
+namespace extend {}
+namespace detail {
+using namespace extend;  // the implementation is made of the same parts
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 // ---- <memprof/detail/wait_word.hpp>
 #include <atomic>
 #include <climits>
@@ -830,6 +839,8 @@ class thread_claim {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Kinds of events; the comments list the fields used besides `stamp`.
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
@@ -863,6 +874,10 @@ enum class event_kind : std::uint8_t {
                           ///< operation of the thread ends
 };
 
+}  // namespace extend
+
+namespace detail {
+
 /// Names of the `event_kind` values, in order; the first is for no kind.
 inline constexpr std::array<std::string_view, 24> event_kind_names{"unknown",
                                                                    "allocate",
@@ -890,11 +905,17 @@ inline constexpr std::array<std::string_view, 24> event_kind_names{"unknown",
                                                                    "use"};
 static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::use) + 1);
 
+}  // namespace detail
+
+namespace extend {
+
 /// A kind's name in files.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return event_kind_names[index < event_kind_names.size() ? index : 0];
+  return detail::event_kind_names[index < detail::event_kind_names.size() ? index : 0];
 }
+
+}  // namespace extend
 
 namespace detail {
 
@@ -908,19 +929,17 @@ inline constexpr std::uint32_t no_ring_id = 0;
          kind == event_kind::complete_deallocation || kind == event_kind::use;
 }
 
-}  // namespace detail
-
-/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
-inline constexpr std::uint8_t cpu_space = 0;
-
-namespace detail {
-
 /// The address of a `scope_begin` or `scope_end`: the operation's number on its thread, from 1, and a second number.
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
 
 }  // namespace detail
+
+namespace extend {
+
+/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
+inline constexpr std::uint8_t cpu_space = 0;
 
 /// The address of an `out_of_memory` for which the device's free bytes are unknown.
 inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
@@ -960,6 +979,8 @@ struct event {
 };
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+}  // namespace extend
 
 namespace detail {
 
@@ -1003,12 +1024,16 @@ void for_each_run(const ordered_event* first, const ordered_event* last, Visitor
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// The id of an interned name; 0: no name. Events carry labels, never text.
 using label = std::uint32_t;
 
 /// Stands for every name beyond the process's limit; the greatest label that a block's annotation can have. It has no text in any
 /// table.
 inline constexpr label other_names = (label{1} << 24) - 1;
+
+}  // namespace extend
 
 namespace detail {
 
@@ -1144,6 +1169,8 @@ class label_table {
 
 }  // namespace detail
 
+namespace extend {
+
 /// Maps ids to texts, for any kind of table. Valid while its source stays in place.
 class name_view {
  public:
@@ -1159,6 +1186,8 @@ class name_view {
   const void* source_;
   std::string_view (*text_)(const void*, label) noexcept;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -1264,7 +1293,7 @@ struct thread_slot {
   std::atomic<detail::activity> doing_without_ring{detail::activity::idle};  ///< stands in for the ring's while there is none
   std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last, from 1
   std::uint32_t innermost_scope = 0;  ///< number of the innermost open operation; 0: none
-  label innermost_name = 0;           ///< name of the innermost open operation that the program itself named; 0: none
+  extend::label innermost_name = 0;   ///< name of the innermost open operation that the program itself named; 0: none
 
   [[nodiscard]] bool has_ring() const noexcept {
     return ring->doing.load(std::memory_order_relaxed) != detail::activity::unattached;
@@ -1387,9 +1416,13 @@ namespace memprof::inline MEMPROF_ABI {
 /// The name of the host's memory, which holds `cpu` and, by default, every `memory_resource`.
 inline constexpr std::string_view host_memory_name = "host";
 
+namespace extend {
+
 /// The label that stands for `host_memory_name`. Other memories have their name's label in the trace; 0 stands for a space with a
 /// memory to itself.
 inline constexpr label host_memory = other_names + 1;
+
+}  // namespace extend
 
 namespace detail {
 
@@ -1431,7 +1464,7 @@ namespace memprof::abi_1 {
 /// same layout record into the same capture. Only parts like the one that began a capture know its type (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
-  static constexpr std::uint32_t max_spaces = any_space;
+  static constexpr std::uint32_t max_spaces = extend::any_space;
 
   std::uint32_t layout_version = current_layout_version;
   std::uint32_t capture_count = 0;
@@ -1482,9 +1515,9 @@ struct registry {
   void (*drain)(registry&) noexcept = nullptr;
   /// Gives the active capture an event without a thread, ordered after everything drained so far. Called under the lock; null
   /// while there is no capture.
-  void (*put_event)(registry&, const event&) noexcept = nullptr;
+  void (*put_event)(registry&, const extend::event&) noexcept = nullptr;
   /// Tell the active capture about a new name and a new memory space. Called under the lock; null while there is no capture.
-  void (*define_name)(registry&, label) noexcept = nullptr;
+  void (*define_name)(registry&, extend::label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   /// Always null: here earlier builds look for a function that takes a table itself.
   void (*former_add_facts)() = nullptr;
@@ -1507,8 +1540,8 @@ struct registry {
   std::atomic<std::int64_t> alignment_bytes{0};
 
   detail::label_table* labels = nullptr;
-  label space_names[max_spaces + 1] = {};
-  label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself
+  extend::label space_names[max_spaces + 1] = {};
+  extend::label space_memories[max_spaces + 1] = {extend::host_memory};  ///< by id; 0: the space has a memory to itself
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
@@ -2154,14 +2187,18 @@ enum class category : std::uint8_t {
   kv_cache,
 };
 
+namespace detail {
+
 /// Names of the `category` values, in order.
 inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
                                                                 "activation", "temporary", "input",    "kv_cache"};
 
+}  // namespace detail
+
 /// A category's name in reports and files.
 [[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return index < category_names.size() ? category_names[index] : category_names[0];
+  return index < detail::category_names.size() ? detail::category_names[index] : detail::category_names[0];
 }
 
 /// A category or none: the needed subset of `std::optional<category>`, at a tenth of the compile time for every translation unit.
@@ -2186,8 +2223,8 @@ class optional_category {
 
 /// The category with that name, or none.
 [[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
-  for (std::size_t index = 0; index < category_names.size(); ++index) {
-    if (category_names[index] == name) return static_cast<category>(index);
+  for (std::size_t index = 0; index < detail::category_names.size(); ++index) {
+    if (detail::category_names[index] == name) return static_cast<category>(index);
   }
   return {};
 }
@@ -2214,20 +2251,28 @@ namespace memprof::inline MEMPROF_ABI {
 /// Whether autograd computes a gradient for a tensor (PyTorch's `requires_grad`); `unknown` if not specified.
 enum class requires_grad : std::uint8_t { unknown, no, yes };
 
+namespace detail {
+
 /// Names of the `requires_grad` values, in order.
 inline constexpr std::array<std::string_view, 3> requires_grad_names{"unknown", "false", "true"};
+
+}  // namespace detail
 
 /// A value's name in reports and files.
 [[nodiscard]] constexpr std::string_view to_string(requires_grad value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return index < requires_grad_names.size() ? requires_grad_names[index] : requires_grad_names[0];
+  return index < detail::requires_grad_names.size() ? detail::requires_grad_names[index] : detail::requires_grad_names[0];
 }
+
+namespace detail {
 
 /// The value with that name; `unknown` for any other text.
 [[nodiscard]] constexpr requires_grad requires_grad_from_string(std::string_view name) noexcept {
   if (name == to_string(requires_grad::no)) return requires_grad::no;
   return name == to_string(requires_grad::yes) ? requires_grad::yes : requires_grad::unknown;
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -2524,11 +2569,11 @@ class memory_space {
   explicit memory_space(std::string_view name, std::string_view memory = {}) noexcept {
     const detail::control_guard control;
     id_ = detail::id_of_space(abi_1::process_registry, name, memory);
-    if (id_ == any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
+    if (id_ == extend::any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
-  operator space_id() const noexcept { return {id_}; }  // implicit, because event writers take one
+  operator extend::space_id() const noexcept { return {id_}; }  // implicit, because event writers take one
   bool operator==(const memory_space&) const = default;
 
  private:
@@ -2542,6 +2587,8 @@ class memory_space {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// An operation that has begun but not ended: what is needed to end it, perhaps on another thread.
 struct open_operation {
   std::uint32_t number = 0;  ///< among the operations of its thread, from 1; 0: none was begun
@@ -2550,6 +2597,8 @@ struct open_operation {
   label name = 0;
   label outer_name = 0;  ///< the enclosing name that backends see
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -2723,6 +2772,8 @@ inline bool record_segment_end(std::uint32_t number, std::string_view name) noex
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// A device stream and the pool from which an allocator serves it. Blocks carry one, so that the profile reports how much each
 /// stream and pool held (`space_profile::streams`). Default-constructed: none.
 class stream_and_pool {
@@ -2751,6 +2802,8 @@ class stream_and_pool {
   label name_ = 0;
 };
 
+}  // namespace extend
+
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/trace/core_range.hpp>
@@ -2760,6 +2813,8 @@ class stream_and_pool {
 /// Types for memory that each core of a device has to itself.
 
 namespace memprof::inline MEMPROF_ABI {
+
+namespace extend {
 
 /// The purpose of a block on a device's cores. Circular buffers pass data between the kernels of one program and end with it.
 enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
@@ -2803,6 +2858,8 @@ inline constexpr core_range any_core{0, 0, 255, 255};
   const std::uint64_t first_core = std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8;
   return address ^ (~first_core << 48);
 }
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -3164,6 +3221,8 @@ struct field_visitor {
 
 }  // namespace detail
 
+namespace extend {
+
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.
 ///
@@ -3184,6 +3243,8 @@ template <class T>
 concept fact = std::is_convertible_v<decltype(T::table), std::string_view> && requires(T& row) {
   T::columns(row, detail::field_visitor{});
 };
+
+}  // namespace extend
 
 namespace detail {
 
@@ -3272,6 +3333,8 @@ void for_each_fact(const vector<Table>& tables, Visitor&& visit) {
 
 }  // namespace detail
 
+namespace extend {
+
 /// The rows as a table.
 template <fact T, std::same_as<fact_table> Table = fact_table>
 [[nodiscard]] Table to_table(const vector<T>& rows) {
@@ -3284,9 +3347,11 @@ requires fact<typename Rows::value_type>
   return detail::table_of<typename Rows::value_type, Table>(rows.data(), rows.data() + rows.size());
 }
 
+}  // namespace extend
+
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
 /// type, the field keeps its default.
-template <fact T, std::same_as<fact_table> Table>
+template <extend::fact T, std::same_as<fact_table> Table>
 [[nodiscard]] vector<T> rows_of(const vector<Table>& tables) {
   vector<T> rows;
   detail::for_each_fact<T>(tables, [&](T& row) { rows.push_back(std::move(row)); });
@@ -3302,6 +3367,8 @@ template <fact T, std::same_as<fact_table> Table>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI {
+
+namespace extend {
 
 /// Where sources report memory events: `event_sink` records them in this process, `trace_writer` puts them into a trace. A source
 /// written against this concept works for live captures, files and tests.
@@ -3320,6 +3387,8 @@ concept event_writer = requires(T writer, space_id space, block_address address,
   writer.end_segment(name);
   writer.add_facts(facts);
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -3498,12 +3567,16 @@ class small_payload {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Consecutive rows of a table of facts, as one record of a trace holds them.
 struct fact_part {
   fact_table table;             ///< with these rows only
   std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
   std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
 };
+
+}  // namespace extend
 
 namespace detail {
 
@@ -3620,6 +3693,8 @@ namespace detail {
 }
 
 }  // namespace detail
+
+namespace extend {
 
 /// The process's event writer, through which backends report. Every call may be made from any thread, and records nothing while
 /// no capture is active.
@@ -3825,9 +3900,14 @@ class event_sink {
     shared.add_fact_records(shared, detail::encode_facts(detail::fitted(facts)));
   }
 };
+
 static_assert(event_writer<event_sink>);
 
+}  // namespace extend
+
 struct capture_options;
+
+namespace extend {
 
 /// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
 /// ends. In between, and once more after `detach`, `report_facts` may pass whole tables of facts to the writer's `add_facts`.
@@ -3841,6 +3921,8 @@ concept backend = std::default_initializable<T> && requires(T source, event_sink
   noexcept;
   source.report_facts(writer);
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -4062,7 +4144,7 @@ using allocator = detail::heap_allocator<T, detail::plain_heap>;
 /// @file
 /// The declared names of a struct's fields, for `profile/reflect.hpp` and for facets, which declare their own.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Names in order; the compiler counts them: `name_list{"first", "second"}`. Cheaper to compile than `std::to_array`.
 template <std::size_t Count>
@@ -4075,15 +4157,13 @@ struct name_list {
   [[nodiscard]] constexpr const std::string_view& operator[](std::size_t index) const noexcept { return names[index]; }
 };
 template <class... Names>
-name_list(Names...) -> name_list<sizeof...(Names)>;
+name_list(Names...)->detail::name_list<sizeof...(Names)>;
 
-namespace detail {
 struct not_reflected {};
-}  // namespace detail
 
 /// Names of a struct's fields, in order of declaration. Specialise it to make a struct `reflected`.
 template <class T>
-inline constexpr detail::not_reflected field_names{};
+inline constexpr not_reflected field_names{};
 
 /// The fields in `field_names<T>` that a document from an earlier memprof may lack; they keep their defaults. Empty while a
 /// struct is as in version 1 of the format. Specialise it when a field is added.
@@ -4099,8 +4179,6 @@ inline constexpr std::array<std::string_view, 0> signed_fields{};
 template <class T>
 inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
-namespace detail {
-
 /// A list of types as a value, to iterate over: `list.each([]<class T>() { ... })`.
 template <class... Types>
 struct type_list {
@@ -4114,9 +4192,7 @@ struct type_list {
 template <class... Left, class... Right>
 type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
 
-}  // namespace detail
-
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/event_tally.hpp>
 #include <algorithm>
@@ -4142,7 +4218,7 @@ struct event_tally {
 };
 
 template <>
-inline constexpr name_list field_names<event_tally>{"count", "bytes"};
+inline constexpr detail::name_list detail::field_names<event_tally>{"count", "bytes"};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -4237,7 +4313,7 @@ struct linear_fit {
 };
 
 template <>
-inline constexpr name_list field_names<linear_fit>{"per_step", "r_squared"};
+inline constexpr detail::name_list detail::field_names<linear_fit>{"per_step", "r_squared"};
 
 namespace detail {
 
@@ -4352,27 +4428,27 @@ struct live_set {
 };
 
 template <>
-inline constexpr name_list field_names<owned_bytes>{"owner", "bytes", "blocks"};
+inline constexpr detail::name_list detail::field_names<owned_bytes>{"owner", "bytes", "blocks"};
 
 template <>
-inline constexpr name_list nullable_fields<owned_bytes>{"owner"};
+inline constexpr detail::name_list detail::nullable_fields<owned_bytes>{"owner"};
 
 template <>
-inline constexpr name_list field_names<live_block>{"address", "bytes", "operation", "category",
-                                                   "name",    "shape", "dtype",     "requires_grad"};
+inline constexpr detail::name_list detail::field_names<live_block>{"address", "bytes", "operation", "category",
+                                                                   "name",    "shape", "dtype",     "requires_grad"};
 
 template <>
-inline constexpr name_list nullable_fields<live_block>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<live_block>{"operation"};
 
 template <>
-inline constexpr name_list later_fields<live_block>{"requires_grad"};
+inline constexpr detail::name_list detail::later_fields<live_block>{"requires_grad"};
 
 template <>
-inline constexpr name_list field_names<live_set>{
+inline constexpr detail::name_list detail::field_names<live_set>{
     "bytes", "blocks", "by_operation", "remaining_bytes", "remaining_operations", "by_category", "largest_blocks"};
 
 template <>
-inline constexpr name_list signed_fields<live_set>{"remaining_bytes"};
+inline constexpr detail::name_list detail::signed_fields<live_set>{"remaining_bytes"};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -4438,11 +4514,11 @@ struct value_summary {
 };
 
 template <>
-inline constexpr name_list field_names<value_summary>{"first", "last",          "least",           "greatest",
-                                                      "sum",   "least_segment", "greatest_segment"};
+inline constexpr detail::name_list detail::field_names<value_summary>{"first", "last",          "least",           "greatest",
+                                                                      "sum",   "least_segment", "greatest_segment"};
 
 template <>
-inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;
+inline constexpr auto detail::signed_fields<value_summary> = detail::field_names<value_summary>;
 
 namespace detail {
 
@@ -4532,8 +4608,12 @@ struct operation_profile {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// The owner of bytes that an allocator reserves and no block uses: fragmentation.
 inline constexpr std::string_view reserved_beyond_blocks = "(reserved, but in no block)";
+
+}  // namespace detail
 
 /// An owner whose bytes at the ends of the steps still grow, judged by what is never freed again, as `memprof leaks` does from a
 /// trace. Steps end where the segments of the most frequent name do, and count from 0.
@@ -4548,13 +4628,13 @@ struct owner_growth {
 };
 
 template <>
-inline constexpr name_list field_names<owner_growth>{"owner", "per_step", "since_step", "within_steps", "steps"};
+inline constexpr detail::name_list detail::field_names<owner_growth>{"owner", "per_step", "since_step", "within_steps", "steps"};
 
 template <>
-inline constexpr name_list nullable_fields<owner_growth>{"owner"};
+inline constexpr detail::name_list detail::nullable_fields<owner_growth>{"owner"};
 
 template <>
-inline constexpr name_list signed_fields<owner_growth>{"since_step"};
+inline constexpr detail::name_list detail::signed_fields<owner_growth>{"since_step"};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -5623,19 +5703,19 @@ struct core_profile {
 };
 
 template <>
-inline constexpr name_list field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
+inline constexpr detail::name_list detail::field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
 
 template <>
-inline constexpr name_list field_names<core_range_peaks>{"range", "peaks"};
+inline constexpr detail::name_list detail::field_names<core_range_peaks>{"range", "peaks"};
 
 template <>
-inline constexpr name_list field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
+inline constexpr detail::name_list detail::field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
 
 template <>
-inline constexpr name_list field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
+inline constexpr detail::name_list detail::field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
 
 template <>
-inline constexpr name_list later_fields<core_profile>{"segments_by_name"};
+inline constexpr detail::name_list detail::later_fields<core_profile>{"segments_by_name"};
 
 namespace detail {
 
@@ -5974,6 +6054,8 @@ namespace detail {
 struct saved_segments;
 }
 
+namespace extend {
+
 /// Maps event stamps to time, by linear interpolation between readings of both clocks.
 ///
 /// The stamp clock drifts against the system clock by parts per million, which over days adds up to seconds; readings a second
@@ -6046,6 +6128,8 @@ class clock_readings {
   std::int64_t least_distance_ns_ = 0;  ///< between kept readings
 };
 
+}  // namespace extend
+
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/facet/capacity.hpp>
@@ -6087,14 +6171,14 @@ struct capacity_shortfall {
 };
 
 template <>
-inline constexpr name_list field_names<capacity_shortfall>{
+inline constexpr detail::name_list detail::field_names<capacity_shortfall>{
     "requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"};
 
 template <>
-inline constexpr name_list nullable_fields<capacity_shortfall>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<capacity_shortfall>{"operation"};
 
 template <>
-inline constexpr name_list signed_fields<capacity_shortfall>{"segment"};
+inline constexpr detail::name_list detail::signed_fields<capacity_shortfall>{"segment"};
 
 namespace detail {
 
@@ -6413,21 +6497,21 @@ struct lifetime_profile {
 };
 
 template <>
-inline constexpr name_list field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
+inline constexpr detail::name_list detail::field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
 
 template <>
-inline constexpr name_list field_names<lifetime_usage>{
+inline constexpr detail::name_list detail::field_names<lifetime_usage>{
     "operation",     "least_size",    "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
     "passing_count", "passing_bytes", "in_allocations",   "in_ns",       "stands_for_others"};
 
 template <>
-inline constexpr name_list nullable_fields<lifetime_usage>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<lifetime_usage>{"operation"};
 
 template <>
-inline constexpr name_list field_names<passing_usage>{"segment", "count", "bytes", "peak"};
+inline constexpr detail::name_list detail::field_names<passing_usage>{"segment", "count", "bytes", "peak"};
 
 template <>
-inline constexpr name_list field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
+inline constexpr detail::name_list detail::field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
 
 namespace detail {
 
@@ -6650,17 +6734,18 @@ struct out_of_memory_failure {
 };
 
 template <>
-inline constexpr name_list field_names<out_of_memory_failure>{"requested", "device_free", "live_bytes", "reserved_bytes",
-                                                              "operation", "segment",     "time_ns",    "segment_number"};
+inline constexpr detail::name_list detail::field_names<out_of_memory_failure>{
+    "requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"};
 
 template <>
-inline constexpr name_list later_fields<out_of_memory_failure>{"segment_number"};
+inline constexpr detail::name_list detail::later_fields<out_of_memory_failure>{"segment_number"};
 
 template <>
-inline constexpr name_list nullable_fields<out_of_memory_failure>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<out_of_memory_failure>{"operation"};
 
 template <>
-inline constexpr name_list signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns", "segment_number"};
+inline constexpr detail::name_list detail::signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns",
+                                                                                "segment_number"};
 
 namespace detail {
 
@@ -7049,17 +7134,17 @@ struct reserved_profile {
 };
 
 template <>
-inline constexpr name_list field_names<reserved_usage>{"peak", "current"};
+inline constexpr detail::name_list detail::field_names<reserved_usage>{"peak", "current"};
 
 template <>
-inline constexpr name_list field_names<named_reserved_usage>{"segment", "peak", "current"};
+inline constexpr detail::name_list detail::field_names<named_reserved_usage>{"segment", "peak", "current"};
 
 template <>
-inline constexpr name_list field_names<reserved_profile>{
+inline constexpr detail::name_list detail::field_names<reserved_profile>{
     "peak", "current", "segments", "segments_by_name", "unmatched_releases", "replaced_reservations"};
 
 template <>
-inline constexpr name_list later_fields<reserved_profile>{"segments_by_name"};
+inline constexpr detail::name_list detail::later_fields<reserved_profile>{"segments_by_name"};
 
 namespace detail {
 
@@ -7329,21 +7414,21 @@ struct active_profile {
 };
 
 template <>
-inline constexpr name_list field_names<stream_usage>{
+inline constexpr detail::name_list detail::field_names<stream_usage>{
     "stream",           "pool",          "cumulative_peak",  "cumulative_current",
     "allocation_count", "reserved_peak", "reserved_current", "stands_for_others"};
 
 template <>
-inline constexpr name_list later_fields<stream_usage>{"stands_for_others"};
+inline constexpr detail::name_list detail::later_fields<stream_usage>{"stands_for_others"};
 
 template <>
-inline constexpr name_list field_names<active_usage>{"peak", "current"};
+inline constexpr detail::name_list detail::field_names<active_usage>{"peak", "current"};
 
 template <>
-inline constexpr name_list field_names<named_active_usage>{"segment", "peak", "current"};
+inline constexpr detail::name_list detail::field_names<named_active_usage>{"segment", "peak", "current"};
 
 template <>
-inline constexpr name_list field_names<active_profile>{
+inline constexpr detail::name_list detail::field_names<active_profile>{
     "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
 
 namespace detail {
@@ -7526,7 +7611,7 @@ struct space_facets {
 };
 
 template <>
-inline constexpr name_list field_names<space_facets>{"lifetimes"};
+inline constexpr detail::name_list detail::field_names<space_facets>{"lifetimes"};
 
 namespace detail {
 
@@ -7565,13 +7650,17 @@ namespace memprof::inline MEMPROF_ABI {
 /// Whether the program really allocates (`normal`) or only records what it would allocate (`no_dispatch`).
 enum class run_mode : std::uint8_t { normal, no_dispatch };
 
+namespace detail {
+
 /// Names of the `run_mode` values, in order.
 inline constexpr std::array<std::string_view, 2> run_mode_names{"normal", "no_dispatch"};
+
+}  // namespace detail
 
 /// A run mode's name in reports and files.
 [[nodiscard]] constexpr std::string_view to_string(run_mode value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return index < run_mode_names.size() ? run_mode_names[index] : run_mode_names[0];
+  return index < detail::run_mode_names.size() ? detail::run_mode_names[index] : detail::run_mode_names[0];
 }
 
 }  // namespace memprof::inline MEMPROF_ABI
@@ -7605,6 +7694,8 @@ inline constexpr std::uint32_t max_largest_blocks = 4096;
 
 }  // namespace detail
 
+namespace extend {
+
 /// What a trace says about itself: where and when it was made, and how detailed its profile is.
 struct capture_info {
   std::string library_version;
@@ -7623,6 +7714,8 @@ struct capture_info {
 
   bool operator==(const capture_info&) const = default;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -7967,7 +8060,7 @@ struct operation_handle {
   std::uint32_t capture = 0;  ///< number of the capture in which it was open; 0: none
   std::uint32_t thread = 0;   ///< number of its thread
   std::uint32_t number = 0;   ///< among the operations of its thread
-  label name = 0;             ///< by which it is found if it has ended
+  extend::label name = 0;     ///< by which it is found if it has ended
 
   bool operator==(const operation_handle&) const = default;
   /// Whether it names an operation.
@@ -8019,7 +8112,7 @@ class [[nodiscard]] adopted_operation {
 
  private:
   std::uint32_t capture_;
-  open_operation open_;
+  extend::open_operation open_;
 };
 
 /// Makes this thread work for another thread's operation until the end of the scope: what it allocates and frees counts there,
@@ -8091,7 +8184,7 @@ inline void annotate(const void* pointer, const annotation& description) noexcep
 inline void mark_use(const void* pointer) noexcept {
   // Relaxed: the barrier in `start_recording` makes it visible.
   if (abi_1::process_registry.uses.load(std::memory_order_relaxed) == 0) return;
-  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, 0, event_kind::use, any_space, 0});
+  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, 0, extend::event_kind::use, extend::any_space, 0});
 }
 
 }  // namespace enabled
@@ -8151,7 +8244,9 @@ inline void snapshot(std::string_view name) noexcept {
 /// (`profile::checkpoints`). Ends no segment. Does nothing without a capture.
 ///
 /// Costs one event. The thread that empties the rings then looks at all live blocks, which takes about a millisecond per million.
-inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
+inline void memory_checkpoint(std::string_view name) noexcept {
+  (void)detail::record_moment(0, extend::event_kind::checkpoint, name);
+}
 
 }  // namespace enabled
 
@@ -8234,7 +8329,7 @@ class [[nodiscard]] operation_scope {
       capture_ = 0;
       return;
     }
-    const label name = find_name();
+    const extend::label name = find_name();
     detail::begin_operation(open_, self, name, tag);
     self.innermost_name = name;
     // Acquire pairs with the release of the one who listens.
@@ -8256,7 +8351,7 @@ class [[nodiscard]] operation_scope {
 
  private:
   std::uint32_t capture_;
-  open_operation open_;
+  extend::open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.
@@ -8609,6 +8704,8 @@ void for_each_live_block(space_id space, Visitor&& visit) {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
 struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
@@ -8620,6 +8717,8 @@ struct ledger_options {
   /// Id in the system of the thread for whose open operation threads without one work; 0: these have none.
   std::uint64_t leading_thread = 0;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -10631,6 +10730,8 @@ template <class State, class Ledger>
 class ledger_state;
 }
 
+namespace extend {
+
 /// A fold over events: the only place that knows what a peak is.
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
@@ -10898,6 +10999,8 @@ class ledger {
   detail::page_array<detail::shared_memory*> memories_;
 };
 
+}  // namespace extend
+
 }  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/allocator_event.hpp>
@@ -10958,7 +11061,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// @file
 /// How a `ledger` applies events.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::apply(const event* first, const event* last, std::uint32_t ring) noexcept {
   detail::thread_state* const state = find_thread(ring);
@@ -11087,8 +11190,8 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
 [[gnu::noinline]] inline void ledger::apply_control(detail::thread_state& run, const event& recorded) noexcept {
   switch (recorded.kind) {
     case event_kind::annotate:
-      if (recorded.label == memprof::other_names) ++other_names_;
-      if (recorded.tag > category_names.size()) {
+      if (recorded.label == extend::other_names) ++other_names_;
+      if (recorded.tag > detail::category_names.size()) {
         ++rejected_events_;
       } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
                  spaces_[id] != nullptr && begin_change(id)) {
@@ -11145,7 +11248,7 @@ inline void ledger::apply_to_capture(const event& recorded) noexcept {
 
 inline void ledger::add_checkpoint(label name) noexcept {
   constexpr std::size_t blocks_a_step = 8;
-  if (name == memprof::other_names) ++other_names_;
+  if (name == extend::other_names) ++other_names_;
   std::size_t blocks = 0;
   for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
   if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
@@ -11175,7 +11278,7 @@ inline void ledger::add_checkpoint(label name) noexcept {
 
 [[gnu::noinline]] inline void ledger::begin_scope(detail::thread_state& run, const event& recorded) noexcept {
   run.space_id = detail::thread_state::no_space;
-  if (recorded.label == memprof::other_names) [[unlikely]]
+  if (recorded.label == extend::other_names) [[unlikely]]
     ++other_names_;
   if ((reinterpret_cast<std::uintptr_t>(windowed_) | recorded.bytes) != 0) [[unlikely]]
     return begin_shared_scope(run, recorded);
@@ -11217,7 +11320,7 @@ inline bool ledger::take_work(std::uint64_t steps) noexcept {
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend
 
 // ---- <memprof/ledger/ledger_memories.hpp>
 #include <cstddef>
@@ -11227,7 +11330,7 @@ inline bool ledger::take_work(std::uint64_t steps) noexcept {
 /// @file
 /// Memories that several spaces of a `ledger` share.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::activate(detail::space_ledger& space) noexcept {
   detail::memory_share& share = *space.shared();
@@ -11295,7 +11398,7 @@ inline void ledger::pin_joint_peaks() noexcept {
   }
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend
 
 // ---- <memprof/ledger/ledger_segments.hpp>
 #include <cstddef>
@@ -11304,11 +11407,11 @@ inline void ledger::pin_joint_peaks() noexcept {
 /// @file
 /// How a `ledger` ends segments.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::end_segment(label name, std::uint64_t stamp) noexcept {
   if (stamp > stamp_) stamp_ = stamp;
-  if (name == memprof::other_names) ++other_names_;
+  if (name == extend::other_names) ++other_names_;
   const std::uint32_t row = history_.prepare(name);
   if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
     ++rejected_events_;
@@ -11377,7 +11480,7 @@ inline bool ledger::begin_change(std::uint8_t id) noexcept {
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend
 
 // ---- <memprof/ledger/ledger_storage.hpp>
 #include <algorithm>
@@ -11388,7 +11491,7 @@ inline bool ledger::begin_change(std::uint8_t id) noexcept {
 /// @file
 /// What a `ledger` makes at the first event of a space or thread, and gives back.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::forget() noexcept {
   for (detail::space_ledger* space : spaces_) {
@@ -11503,7 +11606,7 @@ inline bool ledger::place(std::uint8_t space, label memory) noexcept {
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend
 
 // ---- <memprof/profile/ledger_names.hpp>
 #include <string_view>
@@ -11731,6 +11834,8 @@ template <class Checkpoints>
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// Appends an operation's name to the path of the enclosing operation, which is empty for an outermost one: `a/b`.
 ///
 /// A path identifies one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name becomes `\-`. The empty path
@@ -11743,8 +11848,6 @@ inline void append_operation(std::string& path, std::string_view name) {
     path += character;
   }
 }
-
-namespace detail {
 
 /// Appends `\other`, which no name can produce.
 inline void append_other_operations(std::string& path) {
@@ -12625,41 +12728,41 @@ namespace memprof::inline MEMPROF_ABI::detail {
 #include <string>
 #include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The profile of what a ledger saw. Fields that it cannot know (wall clock, run mode, process, cost, facts) keep their defaults.
 ///
 /// Costs a pass over live blocks, operations and segments. Throws `std::bad_alloc` if there is no memory for the result.
 /// Not inlined, here and below: code that always calls its cold parts is cold itself.
 template <class Ledger>
-[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const detail::ledger_names& names) {
+[[nodiscard, gnu::noinline]] profile build_profile(Ledger& events, const ledger_names& names) {
   events.settle();
   profile result;
   result.library_version = version_string;
   result.exact = true;
   result.complete = names.is_complete;
-  const detail::segment_rows rows{events.segments(), !names.is_complete};
-  result.segments = detail::build_segments(rows, names.labels, names.time, events.segment_begin(), events.last_stamp());
-  result.segments_by_name = detail::build_names(rows, names.labels, names.time, events.begin_stamp(), result.segments);
+  const segment_rows rows{events.segments(), !names.is_complete};
+  result.segments = build_segments(rows, names.labels, names.time, events.segment_begin(), events.last_stamp());
+  result.segments_by_name = build_names(rows, names.labels, names.time, events.begin_stamp(), result.segments);
   result.segment_count = static_cast<std::int64_t>(events.segments().count()) + (names.is_complete ? 0 : 1);
   result.step_count = result.segment_count == 0 ? 0 : static_cast<std::int64_t>(events.segments().step()) + 1;
-  const vector<std::string> paths = detail::operation_paths(events.operations(), names.labels);
-  result.operations = detail::build_operations(events, names, paths);
-  result.checkpoints = detail::build_checkpoints(events.checkpoints(), names, paths);
+  const vector<std::string> paths = operation_paths(events.operations(), names.labels);
+  result.operations = build_operations(events, names, paths);
+  result.checkpoints = build_checkpoints(events.checkpoints(), names, paths);
   result.checkpoint_count = static_cast<std::int64_t>(events.checkpoints().count());
   std::size_t space_count = 0;
   for (std::size_t id = 0; id < ledger::max_spaces; ++id) space_count += events.space(id) != nullptr ? 1U : 0U;
   result.spaces = vector<space_profile>(space_count);
   for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
-    const detail::space_ledger* const space = events.space(id);
+    const space_ledger* const space = events.space(id);
     if (space == nullptr) continue;
     const label name = names.space_names[id];
     const bool is_shared = name == other_names;
-    result.spaces[index++] = detail::space_builder{*space, rows, names, paths}.build(
-        is_shared ? detail::other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
+    result.spaces[index++] = space_builder{*space, rows, names, paths}.build(
+        is_shared ? other_spaces_name : names.labels.text(name), is_shared, result.segments, result.segments_by_name);
     if (is_shared || space->untracked_allocations.count != 0) result.exact = false;
   }
-  result.memories = detail::build_memories(events, names.labels, names.time, paths, rows, result.spaces);
+  result.memories = build_memories(events, names.labels, names.time, paths, rows, result.spaces);
   result.anomalies.rejected_events = static_cast<std::int64_t>(events.rejected_events());
   result.anomalies.unbalanced_scopes = static_cast<std::int64_t>(events.unbalanced_scopes());
   result.anomalies.too_deep_scopes = static_cast<std::int64_t>(events.too_deep_scopes());
@@ -12699,7 +12802,7 @@ template <class Fold, class Facts>
   result.duration_ns = std::max(events.clock().last_ns(), events.clock().to_ns(events.last_stamp()));
   result.process = info.process;
   result.facts = std::forward<Facts>(facts);
-  result.provenance = detail::provenance_of(result.facts);
+  result.provenance = provenance_of(result.facts);
   result.anomalies.missing_fact_rows = static_cast<std::int64_t>(std::min<std::uint64_t>(fold.missing_fact_rows(), INT64_MAX));
   if (fold.missing_fact_rows() != 0 || result.provenance.assumed) result.exact = false;
   return result;
@@ -12710,7 +12813,7 @@ template <class Fold>
   return build_profile_of(fold, fold.facts());
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 #endif  // MEMPROF_SINGLE_HEADER_4
 
@@ -14052,9 +14155,13 @@ struct process_memory {
   }
 };
 
+namespace detail {
+
 /// The moments that are kept, in the order of the rows: the first and the last, and those with the most resident, recorded and
 /// unrecorded bytes. None of the names needs memory beyond a string's own buffer.
 inline constexpr std::string_view process_moments[] = {"first", "last", "most_resident", "most_recorded", "most_unrecorded"};
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -14231,6 +14338,8 @@ inline void set_packed_tail(event& target, std::uint64_t tail) noexcept { std::m
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// A memory space in a trace.
 struct space_definition {
   std::uint8_t id = 0;
@@ -14242,6 +14351,10 @@ struct space_definition {
   bool operator==(const space_definition&) const = default;
 };
 
+}  // namespace extend
+
+namespace detail {
+
 /// Part of a saved state: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
 /// all events before does not need it; one that starts there, or after a gap, continues from it as if it had.
 struct saved_state_part {
@@ -14249,6 +14362,10 @@ struct saved_state_part {
   bool is_last = false;
   std::string_view bytes;
 };
+
+}  // namespace detail
+
+namespace extend {
 
 /// Receives a trace record by record, in order. If it also has `bool saved_state(saved_state_part)`, it receives saved states,
 /// and returns whether they are sound.
@@ -14261,6 +14378,8 @@ concept trace_visitor = requires(T visitor, const capture_info& info, std::strin
   visitor.facts(static_cast<fact_part&&>(facts));
   visitor.events(events, events, std::uint32_t{});
 };
+
+}  // namespace extend
 
 namespace detail {
 
@@ -14554,6 +14673,8 @@ class saved_state_collector {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// The fold of a trace so far: the ledger of its events, and what explains them. Profiles are built from it.
 ///
 /// A capture feeds one while it records; a trace read from memory or a file feeds another in the same way. Both give the same
@@ -14603,7 +14724,7 @@ class trace_fold {
     events_->apply(first, last);
   }
   /// Continues from a saved state if events are missing before it.
-  bool saved_state(const saved_state_part& part) noexcept {
+  bool saved_state(const detail::saved_state_part& part) noexcept {
     if (!events().is_behind()) return true;
     if (!saved_state_.add(part)) return true;
     const bool is_sound = detail::read_saved_state(events(), saved_state_.data(), saved_state_.size());
@@ -14709,7 +14830,10 @@ class trace_fold {
   std::optional<ledger> events_;
   detail::saved_state_collector saved_state_;
 };
+
 static_assert(trace_visitor<trace_fold>);
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -16453,9 +16577,9 @@ class trace {
   // --- writing ------------------------------------------------------------------------------------------------------
 
   /// Adds events [first, last) of one thread, identified by `ring`.
-  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) noexcept {
     while (first != last) {
-      const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
+      const extend::event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
       size_ += static_cast<std::uint64_t>(done - first);
       if (done != last && !begin_chunk()) {
         left_out_ += static_cast<std::uint64_t>(last - done);
@@ -16464,18 +16588,18 @@ class trace {
       first = done;
     }
   }
-  void info(const capture_info& info) {
+  void info(const extend::capture_info& info) {
     if (head_ != nullptr) return head_->info(info);
     define(detail::control::header, detail::encode_info(info));
   }
   /// Names precede the first event that uses them; their ids are 1, 2, 3, ... Cut to `longest_name` bytes.
-  void name(label id, std::string_view text) noexcept {
+  void name(extend::label id, std::string_view text) noexcept {
     if (text.size() > longest_name) text = text.substr(0, longest_name);
     if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
     define(detail::control::name, number.view(), text);
   }
-  void space(const space_definition& space) noexcept {
+  void space(const extend::space_definition& space) noexcept {
     if (head_ != nullptr) return head_->space(space);
     define(detail::control::space, detail::encode_space(space).view());
   }
@@ -16489,7 +16613,9 @@ class trace {
   void append(const trace& records) {
     struct copier {
       trace& to;
-      void events(const event* first, const event* last, std::uint32_t ring) noexcept { to.events(first, last, ring); }
+      void events(const extend::event* first, const extend::event* last, std::uint32_t ring) noexcept {
+        to.events(first, last, ring);
+      }
       void definition(detail::control kind, std::string_view payload) noexcept { to.define(kind, payload); }
     } copy{*this};
     records.decode(copy);
@@ -16510,11 +16636,13 @@ class trace {
   // --- reading ------------------------------------------------------------------------------------------------------
 
   /// Passes everything to `visitor`, record by record, in order. If something was left out, the last event is a `gap`.
-  template <trace_visitor Visitor>
+  template <extend::trace_visitor Visitor>
   void visit(Visitor& visitor) const {
     struct adapter {
       Visitor& visitor;
-      void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
+      void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
+        visitor.events(first, last, ring);
+      }
       void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
     };
     if (head_ != nullptr) {
@@ -16525,7 +16653,7 @@ class trace {
     adapter adapted{visitor};
     decode(adapted);
     if (left_out_ != 0) {
-      const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
+      const extend::event gap{0, 0, left_out_, 0, extend::event_kind::gap, extend::any_space, 0};
       visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
@@ -16595,10 +16723,10 @@ class trace {
     return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
   }
 
-  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
+  [[nodiscard]] const extend::event* encode(const extend::event* first, const extend::event* last, std::uint32_t ring) noexcept {
     chunk& open = chunks_.back();
     detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
-    const event* const done = encoder_->encode(first, last, ring, out);
+    const extend::event* const done = encoder_->encode(first, last, ring, out);
     open.used = static_cast<std::size_t>(out.next - open.bytes);
     return done;
   }
@@ -20843,7 +20971,7 @@ class [[nodiscard]] capture_guard {
 ///
 /// Throws `memprof::error` if a capture is active or an option is out of range. Hold on to the guard: if it is discarded, the
 /// capture ends at once.
-template <backend... Backends>
+template <extend::backend... Backends>
 [[nodiscard("hold the guard: the capture ends when it is destroyed")]] capture_guard begin_capture(
     const capture_options& options = {}) {
   const bool is_simulated = (detail::simulates<Backends>() || ...);
@@ -20878,7 +21006,7 @@ class [[nodiscard]] capture_guard {
   void release() noexcept {}
 };
 
-template <backend... Backends>
+template <extend::backend... Backends>
 [[nodiscard("hold the guard: the capture ends when it is destroyed")]] inline capture_guard begin_capture(
     const capture_options& = {}) noexcept {
   return {};
@@ -21721,8 +21849,6 @@ namespace detail {
   return is_notable(reading.unrecorded_heap_bytes, reading.resident_bytes < 0 ? reading.heap_bytes : reading.resident_bytes);
 }
 
-}  // namespace detail
-
 /// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
 [[nodiscard, gnu::cold]] inline process_account account_of(const process_memory& reading) {
   process_account account;
@@ -21753,8 +21879,6 @@ namespace detail {
   }
   return account;
 }
-
-namespace detail {
 
 /// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
 /// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
@@ -21788,7 +21912,7 @@ namespace detail {
     for (const process_memory& row : rows) {
       const bool has_heap = detail::is_heap_notable(row);
       if (row.moment != moment || (row.resident_bytes < 0 && !has_heap)) continue;
-      if (!found || has_heap) found = account_of(row);
+      if (!found || has_heap) found = detail::account_of(row);
     }
     if (found && detail::is_heap_notable(found->reading)) break;
   }
@@ -21800,10 +21924,14 @@ namespace detail {
   return found;
 }
 
+namespace detail {
+
 /// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
 [[nodiscard, gnu::cold]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
   return detail::is_heap_notable(of.reading);
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -24634,6 +24762,9 @@ namespace memprof::inline MEMPROF_ABI {
 ///
 /// @namespace memprof
 /// The public interface. Anything in a namespace `detail` may change at any time.
+///
+/// @namespace memprof::extend
+/// What only backends, own sources of events, readers and visitors of traces need.
 
 #include <cstdio>
 
@@ -29198,14 +29329,14 @@ class cuda_backend {
  public:
   static constexpr std::string_view name = "cuda";
 
-  void attach(event_sink&, const capture_options&) {
+  void attach(extend::event_sink&, const capture_options&) {
     why_not_ = detail::cuda::begin_listening();
     if (!why_not_.empty()) detail::cuda::say_not_captured(why_not_);
   }
-  void detach(event_sink&) noexcept { detail::cuda::end_listening(); }
+  void detach(extend::event_sink&) noexcept { detail::cuda::end_listening(); }
 
-  void report_facts(event_sink& writer) const {
-    if (!why_not_.empty()) return writer.add_facts(to_table<missing_source>({{"CUDA", why_not_}}));
+  void report_facts(extend::event_sink& writer) const {
+    if (!why_not_.empty()) return writer.add_facts(extend::to_table<missing_source>({{"CUDA", why_not_}}));
     detail::cuda::process_listener().readings.report(writer);
   }
 
@@ -29262,9 +29393,9 @@ inline void end_cuda_part(const void*) noexcept {}
 class cuda_backend {
  public:
   static constexpr std::string_view name = "cuda";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 class [[nodiscard]] cuda_block_parts {
@@ -29277,7 +29408,7 @@ class [[nodiscard]] cuda_block_parts {
 }  // namespace disabled
 #endif
 
-static_assert(backend<cuda_backend>);
+static_assert(extend::backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -31126,7 +31257,7 @@ class cuda_no_dispatch {
   static constexpr std::string_view name = "cuda_no_dispatch";
   static constexpr run_mode mode = run_mode::no_dispatch;
 
-  void attach(event_sink&, const capture_options& options) {
+  void attach(extend::event_sink&, const capture_options& options) {
     if (&memprof_cuda_runtime_is_replaced == nullptr) {
       detail::raise(
           "cuda_no_dispatch: the program has CUDA's own runtime; include <memprof/backend/cuda_no_dispatch_runtime.hpp> in one "
@@ -31147,8 +31278,8 @@ class cuda_no_dispatch {
     }
     detail::cuda::process_runtime().begin(options.device);
   }
-  void detach(event_sink&) noexcept { detail::cuda::process_runtime().end(); }
-  void report_facts(event_sink&) const noexcept {}
+  void detach(extend::event_sink&) noexcept { detail::cuda::process_runtime().end(); }
+  void report_facts(extend::event_sink&) const noexcept {}
 };
 
 }  // namespace enabled
@@ -31158,15 +31289,15 @@ inline namespace disabled {
 class cuda_no_dispatch {
  public:
   static constexpr std::string_view name = "cuda_no_dispatch";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled
 #endif
 
-static_assert(backend<cuda_no_dispatch>);
+static_assert(extend::backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -31912,13 +32043,13 @@ class nvtx_backend {
 
   /// A template, so that a program that only includes this header is left alone.
   template <class Options>
-  void attach(event_sink&, const Options&) noexcept {
+  void attach(extend::event_sink&, const Options&) noexcept {
     if (detail::nvtx::has_nvtx<nvtx_backend>) detail::nvtx::warn_of_other_tool();
     detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
   }
-  void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
+  void detach(extend::event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
 
-  void report_facts(event_sink&) const noexcept {}
+  void report_facts(extend::event_sink&) const noexcept {}
 };
 
 }  // namespace enabled
@@ -31928,15 +32059,15 @@ inline namespace disabled {
 class nvtx_backend {
  public:
   static constexpr std::string_view name = "nvtx";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled
 #endif
 
-static_assert(backend<nvtx_backend>);
+static_assert(extend::backend<nvtx_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -34348,12 +34479,12 @@ class facet_folds {
   }
 
   /// Fills the facets of a profile built from the same ledger.
-  void fill(profile& result, ledger& events, name_view labels) const {
+  void fill(profile& result, extend::ledger& events, extend::name_view labels) const {
     const vector<std::string> paths = detail::operation_paths(events.operations(), labels);
     vector<std::string> segments;
     for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
     const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
-    for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
+    for (std::size_t id = 0, index = 0; id < extend::ledger::max_spaces; ++id) {
       if (events.space(id) == nullptr) continue;
       result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : detail::space_facet_folds{}.build(names);
     }
@@ -34365,31 +34496,31 @@ class facet_folds {
     return *spaces_[space];
   }
 
-  std::array<std::unique_ptr<detail::space_facet_folds>, ledger::max_spaces> spaces_;
+  std::array<std::unique_ptr<detail::space_facet_folds>, extend::ledger::max_spaces> spaces_;
 };
 
 /// A `trace_visitor` that feeds a given `trace_fold` and the facets along with it.
 class following_fold {
  public:
-  explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
+  explicit following_fold(extend::trace_fold& fold) noexcept : fold_(fold) {}
 
-  void info(const capture_info& info) { fold_.info(info); }
-  void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
-  void space(const space_definition& space) noexcept { fold_.space(space); }
-  void facts(fact_part&& part) { fold_.facts(std::move(part)); }
-  void events(const event* first, const event* last, std::uint32_t ring) {
+  void info(const extend::capture_info& info) { fold_.info(info); }
+  void name(extend::label id, std::string_view text) noexcept { fold_.name(id, text); }
+  void space(const extend::space_definition& space) noexcept { fold_.space(space); }
+  void facts(extend::fact_part&& part) { fold_.facts(std::move(part)); }
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
     detail::apply_and_notify(fold_.events(), first, last, ring, facets_);
   }
-  bool saved_state(const saved_state_part& part) noexcept { return fold_.saved_state(part); }
+  bool saved_state(const detail::saved_state_part& part) noexcept { return fold_.saved_state(part); }
 
   /// Like `facet_folds::fill`, for a profile built from the fold.
   void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
 
  private:
-  trace_fold& fold_;
+  extend::trace_fold& fold_;
   facet_folds facets_;
 };
-static_assert(trace_visitor<following_fold>);
+static_assert(extend::trace_visitor<following_fold>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -35204,7 +35335,7 @@ namespace memprof::inline MEMPROF_ABI {
 inline void write_trace(const trace& source, const std::filesystem::path& path) {
   trace tail;  // the chunks do not say that events were left out
   if (source.left_out() != 0) {
-    const event gap{0, 0, source.left_out(), 0, event_kind::gap, any_space, 0};
+    const extend::event gap{0, 0, source.left_out(), 0, extend::event_kind::gap, extend::any_space, 0};
     tail.events(&gap, &gap + 1, detail::no_ring_id);
   }
   const auto for_each_chunk = [&](auto&& visit) {
@@ -35235,7 +35366,7 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
 /// Passes the trace in a file to `visitor`, record by record, in order, and returns what it found. Where the file is truncated or
 /// damaged, reading ends with a `gap` as the last event. Raises an error that names the path if the file is not a trace, or has a
 /// newer version. Takes the memory of one chunk. Reads `source` from its current position; `path` is its name for messages.
-template <trace_visitor Visitor>
+template <extend::trace_visitor Visitor>
 trace_file_status read_trace(std::FILE* source, const std::filesystem::path& path, Visitor& visitor) {
   struct adapter {
     Visitor& visitor;
@@ -35244,9 +35375,9 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     detail::ring_positions* positions = nullptr;  ///< if the file has rings
     std::uint64_t dropped = 0;
     bool is_at_beginning = true;
-    void events(const event* first, const event* last, std::uint32_t ring) {
-      if (std::exchange(is_at_beginning, false) && first->kind == event_kind::gap) dropped = first->bytes;
-      has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == event_kind::capture_end);
+    void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
+      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) dropped = first->bytes;
+      has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == extend::event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
@@ -35278,22 +35409,22 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
   status.has_ended = adapted.has_ended;
   status.dropped = adapted.dropped;
   if (file.live() != nullptr && status.damage.empty() && !status.has_ended) {
-    for (const auto& ring : file.live()->rings()) detail::page_budget::add_input(ring.events.size() * sizeof(event));
+    for (const auto& ring : file.live()->rings()) detail::page_budget::add_input(ring.events.size() * sizeof(extend::event));
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {
-      const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
+      const extend::event gap{0, 0, 1, 0, extend::event_kind::gap, extend::any_space, 0};
       visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
   if (!status.damage.empty()) {
-    const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};  // one or more
+    const extend::event gap{0, 0, 1, 0, extend::event_kind::gap, extend::any_space, 0};  // one or more
     visitor.events(&gap, &gap + 1, detail::no_ring_id);
   }
   return status;
 }
 
 /// The same, given the file's name.
-template <trace_visitor Visitor>
+template <extend::trace_visitor Visitor>
 trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());
@@ -35374,7 +35505,7 @@ template <class Read, class Check>
 }  // namespace detail
 
 MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
-  trace_fold fold;
+  extend::trace_fold fold;
   return detail::folded_profile(
       fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
 }
@@ -35597,7 +35728,7 @@ inline constexpr detail::not_reflected enumeration_names{};
 
 /// A struct whose fields have names.
 template <class T>
-concept reflected = !std::same_as<std::remove_cv_t<decltype(field_names<T>)>, detail::not_reflected>;
+concept reflected = !std::same_as<std::remove_cv_t<decltype(detail::field_names<T>)>, detail::not_reflected>;
 
 /// An enumeration whose values have names.
 template <class E>
@@ -35605,13 +35736,15 @@ concept named_enumeration =
     std::is_enum_v<E> && !std::same_as<std::remove_cv_t<decltype(enumeration_names<E>)>, detail::not_reflected>;
 
 template <>
-inline constexpr auto& enumeration_names<category> = category_names;
+inline constexpr auto& enumeration_names<category> = detail::category_names;
 
 template <>
-inline constexpr auto& enumeration_names<requires_grad> = requires_grad_names;
+inline constexpr auto& enumeration_names<requires_grad> = detail::requires_grad_names;
 
 template <>
-inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
+inline constexpr auto& enumeration_names<run_mode> = detail::run_mode_names;
+
+namespace detail {
 
 template <>
 inline constexpr name_list field_names<segment>{"name", "begin_ns", "end_ns", "number", "step"};
@@ -35805,6 +35938,8 @@ inline constexpr name_list later_fields<profile>{"device",   "process",     "seg
 template <>
 inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
+}  // namespace detail
+
 /// Every struct of a profile.
 using profile_structs = decltype(
     detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
@@ -35815,7 +35950,7 @@ using profile_structs = decltype(
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>
-inline constexpr std::size_t field_count = field_names<T>.size();
+inline constexpr std::size_t field_count = detail::field_names<T>.size();
 template <std::size_t Index, reflected T>
 [[nodiscard]] constexpr auto& field_at(T& value) noexcept {
   return detail::with_fields<field_count<T>>(
@@ -35828,7 +35963,7 @@ using field_type = std::remove_reference_t<decltype(field_at<Index>(std::declval
 template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {
-  constexpr auto& names = field_names<std::remove_const_t<T>>;
+  constexpr auto& names = detail::field_names<std::remove_const_t<T>>;
   detail::with_fields<names.size()>(value, [&](auto&... fields) {
     std::size_t index = 0;
     (function(names[index++], fields), ...);
@@ -37861,7 +37996,7 @@ class [[nodiscard]] session {
   ~session() { end(); }
 
   /// A session with backends, as with `begin_capture`.
-  template <backend... Backends>
+  template <extend::backend... Backends>
   [[nodiscard]] static session with(session_options options = {}) {
     return session{std::move(options), begin<Backends...>};
   }
@@ -37875,7 +38010,7 @@ class [[nodiscard]] session {
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
 
  private:
-  template <backend... Backends>
+  template <extend::backend... Backends>
   static std::uint32_t begin(const capture_options& options) {
     begin_capture<Backends...>(options).release();
     return detail::active_capture();
@@ -37898,7 +38033,7 @@ class [[nodiscard]] session {
   session& operator=(const session&) = delete;
   // Non-trivial, so that an unused session draws no warning; empty, so that no instruction is left.
   ~session() {}
-  template <backend... Backends>
+  template <extend::backend... Backends>
   [[nodiscard]] static session with(const session_options& = {}) noexcept {
     return session{};
   }
@@ -38125,6 +38260,8 @@ class checked_bytes {
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Makes a trace of data recorded elsewhere: a file of another system, or a test. Needs no capture and disturbs none.
 ///
 /// Events get the thread and time that were set last. Times must not run backwards: an event earlier than its predecessor is
@@ -38132,8 +38269,8 @@ namespace memprof::inline MEMPROF_ABI {
 ///
 /// @code
 /// memprof::trace result;
-/// memprof::trace_writer writer{result};
-/// const memprof::space_id dram = writer.space("dram");
+/// memprof::extend::trace_writer writer{result};
+/// const memprof::extend::space_id dram = writer.space("dram");
 /// for (const row& each : rows) {
 ///   writer.at(each.time_ns);
 ///   each.is_free ? writer.deallocate(dram, each.address) : writer.allocate(dram, each.address, each.bytes);
@@ -38269,7 +38406,10 @@ class trace_writer {
   std::unordered_map<std::uint32_t, thread_state> threads_;
   thread_state* thread_ = nullptr;
 };
+
 static_assert(event_writer<trace_writer>);
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 
@@ -38720,16 +38860,17 @@ template <>
 inline constexpr auto& enumeration_names<tensor_layout> = detail::tensor_layout_names;
 
 template <>
-inline constexpr name_list field_names<detail::device_space_document>{"name",  "capacity",    "alignment",       "size_multiple",
-                                                                      "banks", "is_per_core", "circular_buffers"};
+inline constexpr detail::name_list detail::field_names<detail::device_space_document>{
+    "name", "capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"};
 template <>
-inline constexpr name_list later_fields<detail::device_space_document>{"capacity", "alignment",   "size_multiple",
-                                                                       "banks",    "is_per_core", "circular_buffers"};
+inline constexpr detail::name_list detail::later_fields<detail::device_space_document>{
+    "capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"};
 
 template <>
-inline constexpr name_list field_names<detail::device_document>{"name", "layout", "core_columns", "core_rows", "spaces"};
+inline constexpr detail::name_list detail::field_names<detail::device_document>{"name", "layout", "core_columns", "core_rows",
+                                                                                "spaces"};
 template <>
-inline constexpr name_list later_fields<detail::device_document>{"layout", "core_columns", "core_rows"};
+inline constexpr detail::name_list detail::later_fields<detail::device_document>{"layout", "core_columns", "core_rows"};
 
 namespace detail {
 

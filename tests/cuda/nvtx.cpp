@@ -101,7 +101,7 @@ namespace {
 
 TEST_CASE("nvtx: ranges are operations, and what is allocated in them is theirs") {
   const memprof::memory_space arena{"arena"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   CHECK(nvtxRangePushA("before") == 0);
   auto capture = memprof::begin_capture<memprof::nvtx_backend>();
   CHECK(nvtxRangePushA("step") == 1);
@@ -156,7 +156,7 @@ TEST_CASE("nvtx: domains have stacks of their own, registered strings are names,
 
 TEST_CASE("nvtx: a range by start and end may end on another thread, and belongs to that which started it") {
   const memprof::memory_space arena{"arena"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture<memprof::nvtx_backend>();
   const nvtxRangeId_t range = nvtxRangeStartA("load");
   const nvtxEventAttributes_t attributes = attributes_of("decode");

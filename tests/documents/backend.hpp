@@ -4,6 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 
-inline memprof::event_sink sink;
+inline memprof::extend::event_sink sink;
 inline const void* address;
 inline const void* other;

@@ -7,11 +7,13 @@ namespace {
 /// A backend whose code is unloaded if the plugin is.
 struct plugin_backend {
   static constexpr const char* name = "plugin";
-  void attach(memprof::event_sink& writer, const memprof::capture_options&) {
+  void attach(memprof::extend::event_sink& writer, const memprof::capture_options&) {
     writer.allocate(memprof::memory_space{"plugin backend"}, this, 5);
   }
-  void detach(memprof::event_sink& writer) noexcept { writer.deallocate(memprof::memory_space{"plugin backend"}, this, 5); }
-  void report_facts(memprof::event_sink&) {}
+  void detach(memprof::extend::event_sink& writer) noexcept {
+    writer.deallocate(memprof::memory_space{"plugin backend"}, this, 5);
+  }
+  void report_facts(memprof::extend::event_sink&) {}
 };
 
 }  // namespace

@@ -18,7 +18,7 @@ void add_facts_with_other_string() {
   for (std::int64_t index = 0; index < other_facts; ++index) {
     table.rows.push_back({index, static_cast<double>(index) / 2, other_text(index)});
   }
-  const memprof::event_sink writer;
+  const memprof::extend::event_sink writer;
   writer.add_facts({"other_facts", {"index"}, {{std::int64_t{-1}}}});  // replaced by the next
   writer.add_facts(table);
   writer.add_facts({"no_rows", {"index"}, {}});

@@ -16,13 +16,13 @@
 namespace {
 
 using memprof::category;
-using memprof::event_kind;
+using memprof::extend::event_kind;
 
 struct live_block {
-  memprof::space_id space;
+  memprof::extend::space_id space;
   std::uint64_t address;
   std::uint64_t bytes;
-  memprof::label stream;
+  memprof::extend::label stream;
 };
 
 /// Two devices and the heap, each with an address that only grows, so that no block overlaps another.
@@ -67,8 +67,8 @@ class sample {
   }
 
  private:
-  static memprof::capture_info info() {
-    memprof::capture_info made;
+  static memprof::extend::capture_info info() {
+    memprof::extend::capture_info made;
     made.library_version = "test";
     made.begin_unix_ns = 1'700'000'000'000'000'000;
     made.process.id = 4711;
@@ -84,7 +84,8 @@ class sample {
         "\xff\xfe bytes", "",          "layer 3", "Σ-reduction", "matmul (gemm.cpp:42)"};
     return names[pick(names.size())];
   }
-  void put(event_kind kind, memprof::space_id space, std::uint64_t address, std::uint64_t bytes, memprof::label label) {
+  void put(event_kind kind, memprof::extend::space_id space, std::uint64_t address, std::uint64_t bytes,
+           memprof::extend::label label) {
     writer_.put_event({0, address, bytes, label, kind, space.value, 0});
   }
 
@@ -96,7 +97,7 @@ class sample {
     if (space == 1) {
       put(event_kind::allocate_on_stream, made.space, made.address, bytes, made.stream);
     } else {
-      writer_.allocate(made.space, memprof::block_address{made.address}, bytes,
+      writer_.allocate(made.space, memprof::extend::block_address{made.address}, bytes,
                        pick(4) == 0 ? category::gradient : memprof::optional_category{});
     }
     live_.push_back(made);
@@ -113,17 +114,19 @@ class sample {
                          static_cast<std::uint16_t>(is_awaited ? 1 : 0)});
       if (is_awaited) awaited_.push_back(freed);
     } else {
-      writer_.deallocate(freed.space, memprof::block_address{freed.address}, freed.bytes);
+      writer_.deallocate(freed.space, memprof::extend::block_address{freed.address}, freed.bytes);
     }
   }
   void rare() {
     switch (pick(8)) {
-      case 0: writer_.deallocate(spaces_[0], memprof::block_address{0x10}, 64); break;  // of a block that nobody allocated
+      case 0:
+        writer_.deallocate(spaces_[0], memprof::extend::block_address{0x10}, 64);
+        break;  // of a block that nobody allocated
       case 1: put(event_kind::out_of_memory, spaces_[1], 1000, 1'000'000'000'000, 0); break;
       case 2: writer_.on_thread(1 + static_cast<std::uint32_t>(pick(2)), "worker", 4712); break;
       case 3:
         if (!live_.empty() && live_.back().space == spaces_[2]) {  // a second allocation at a live address
-          writer_.allocate(spaces_[2], memprof::block_address{live_.back().address}, live_.back().bytes);
+          writer_.allocate(spaces_[2], memprof::extend::block_address{live_.back().address}, live_.back().bytes);
         }
         break;
       case 4:
@@ -134,18 +137,18 @@ class sample {
         break;
       default:
         if (live_.empty()) break;
-        writer_.annotate(memprof::block_address{live_.back().address},
+        writer_.annotate(memprof::extend::block_address{live_.back().address},
                          {"weight, \"w\"", "[3, 4]", "float32", category::parameter});
     }
   }
 
-  memprof::trace_writer writer_;
+  memprof::extend::trace_writer writer_;
   std::mt19937_64 random_;
-  std::vector<memprof::space_id> spaces_;
-  std::vector<memprof::label> streams_;
+  std::vector<memprof::extend::space_id> spaces_;
+  std::vector<memprof::extend::label> streams_;
   std::uint64_t next_[3] = {0x5500'0000'0000, 0x7f00'0000'0000, 0x1000};
   std::int64_t now_ = 0;
-  std::vector<memprof::open_operation> open_;
+  std::vector<memprof::extend::open_operation> open_;
   std::vector<live_block> live_;
   std::vector<live_block> awaited_;
 };

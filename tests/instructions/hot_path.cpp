@@ -26,7 +26,7 @@ const void* block_at(count_type index) { return reinterpret_cast<const void*>((c
 void allocate_and_free(count_type events) {
   constexpr count_type burst = 64;
   const memprof::memory_space space{"cpu"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   for (count_type done = 0; done < events; done += 2 * burst) {
     for (count_type index = 0; index < burst; ++index) sink.allocate(space, block_at(index), 16 + index);
     for (count_type index = burst; index-- > 0;) {

@@ -138,13 +138,13 @@ TEST_CASE("allocation failure: the allocator does not record what operator new r
 #if defined(__linux__)
 
 TEST_CASE("allocation failure: whichever page the profiler does not get, operations are right or the profile is not exact") {
-  using memprof::event;
-  using memprof::event_kind;
-  constexpr std::uint32_t operations = 600;  // the tree and the statistics of the space must grow several times
-  constexpr memprof::label first_name = 5;   // behind the driver's names of spaces
+  using memprof::extend::event;
+  using memprof::extend::event_kind;
+  constexpr std::uint32_t operations = 600;         // the tree and the statistics of the space must grow several times
+  constexpr memprof::extend::label first_name = 5;  // behind the driver's names of spaces
   std::vector<event> events;
   for (std::uint32_t number = 1; number <= operations; ++number) {
-    const memprof::label name = first_name + number - 1;
+    const memprof::extend::label name = first_name + number - 1;
     const std::uint64_t stamp = 1'000'000 + 10 * number;
     events.push_back({stamp, memprof::detail::scope_address(number, 0), 0, name, event_kind::scope_begin, 0, 0});
     events.push_back({stamp + 1, 0x2000, 10, 0, event_kind::allocate, 0, 0});

@@ -114,7 +114,7 @@ TEST_CASE("capacity: that of each core is not compared with blocks without cores
 // What tt-metal refuses as "Statically allocated circular buffers ... clash with L1 buffers": both fit a core, their sum does
 // not.
 TEST_CASE("capacity: circular buffers that leave a core of a preset no room for its buffers name the core") {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const memprof::memory_space l1{"l1"};
   const auto at = [](std::uint64_t address) { return reinterpret_cast<const void*>(address); };
   for (const run_mode mode : {run_mode::normal, run_mode::no_dispatch}) {
@@ -127,9 +127,9 @@ TEST_CASE("capacity: circular buffers that leave a core of a preset no room for 
     capture.snapshot("MODEL_CREATION");
     {
       auto scope = memprof::track_operation<"matmul">();
-      sink.allocate_on_cores(l1, at(0x1B400), 600'000, {0, 0, 1, 1}, memprof::buffer_kind::circular_buffer);
+      sink.allocate_on_cores(l1, at(0x1B400), 600'000, {0, 0, 1, 1}, memprof::extend::buffer_kind::circular_buffer);
       sink.deallocate_circular_buffers(l1);
-      sink.allocate_on_cores(l1, at(0x1B400), 1'000'000, {2, 0, 3, 1}, memprof::buffer_kind::circular_buffer);
+      sink.allocate_on_cores(l1, at(0x1B400), 1'000'000, {2, 0, 3, 1}, memprof::extend::buffer_kind::circular_buffer);
     }
     capture.end();
     const memprof::space_profile& space = capture.profile().space("l1");

@@ -61,9 +61,9 @@ bool has_stamp(const stepped::event_path& path, std::uint64_t call) {
 
 TEST_CASE("drain: an event without a stamp has the place of the one before it, which an earlier drain may have taken") {
   struct nobody {
-    void apply(const memprof::event*, const memprof::event*, std::uint32_t) noexcept {}
+    void apply(const memprof::extend::event*, const memprof::extend::event*, std::uint32_t) noexcept {}
   } consumer;
-  memprof::event events[3] = {};
+  memprof::extend::event events[3] = {};
   events[0].stamp = 10;
   events[2].stamp = 30;
   memprof::detail::event_ring ring;
@@ -334,7 +334,7 @@ TEST_CASE("order: a signal handler that interrupts an event at any step is count
   REQUIRE(on.a.start_until(where, on.path.record(on.in_a, interrupted)));
   // What a handler on A's thread would do: it comes while A's context says that it is recording.
   memprof::detail::record<memprof::detail::no_pauses>(on.path.shared, on.in_a,
-                                                      {0, 99, 1, 0, memprof::event_kind::allocate, 0, 0});
+                                                      {0, 99, 1, 0, memprof::extend::event_kind::allocate, 0, 0});
   on.a.finish();
   on.path.end_call(interrupted);
   on.drain();

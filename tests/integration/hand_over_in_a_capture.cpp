@@ -27,7 +27,7 @@ class process_sink {
   static const void* pointer(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
   memprof::memory_space space_{space_name};
-  memprof::event_sink sink_;
+  memprof::extend::event_sink sink_;
 };
 
 process_sink make_sink() { return {}; }

@@ -35,8 +35,8 @@ struct random_delays {
 };
 
 struct ledger_consumer {
-  memprof::ledger events;
-  void apply(const memprof::event* first, const memprof::event* last, std::uint32_t ring) noexcept {
+  memprof::extend::ledger events;
+  void apply(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t ring) noexcept {
     events.apply(first, last, ring);
   }
 };
@@ -76,11 +76,13 @@ class delayed_path {
       const memprof::detail::activity_guard leaving{context_, memprof::detail::activity::busy};
       memprof::detail::detach_ring(shared_, context_);
     }
-    void allocate(std::uint64_t address, std::uint64_t bytes) { record(address, bytes, memprof::event_kind::allocate); }
-    void deallocate(std::uint64_t address, std::uint64_t bytes) { record(address, bytes, memprof::event_kind::deallocate); }
+    void allocate(std::uint64_t address, std::uint64_t bytes) { record(address, bytes, memprof::extend::event_kind::allocate); }
+    void deallocate(std::uint64_t address, std::uint64_t bytes) {
+      record(address, bytes, memprof::extend::event_kind::deallocate);
+    }
 
    private:
-    void record(std::uint64_t address, std::uint64_t bytes, memprof::event_kind kind) {
+    void record(std::uint64_t address, std::uint64_t bytes, memprof::extend::event_kind kind) {
       memprof::detail::record<random_delays>(shared_, context_, {0, address, bytes, 0, kind, 0, 0});
     }
     memprof::registry& shared_;

@@ -33,11 +33,11 @@
 
 namespace {
 
-using memprof::event;
-using memprof::event_kind;
-using memprof::label;
 using memprof::stack_capture;
 using memprof::detail::process_stacks;
+using memprof::extend::event;
+using memprof::extend::event_kind;
+using memprof::extend::label;
 
 /// An optimiser may leave out a block that nobody uses, but not this one.
 template <class T>
@@ -65,13 +65,13 @@ struct recorded_stacks {
   std::map<label, std::string> names;
   std::vector<event> allocations;
 
-  void info(const memprof::capture_info&) {}
+  void info(const memprof::extend::capture_info&) {}
   void name(label id, std::string_view text) { names.emplace(id, text); }
-  void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_part&&) {}
+  void space(const memprof::extend::space_definition&) {}
+  void facts(memprof::extend::fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t) {
     for (; first != last; ++first) {
-      if (first->kind == event_kind::allocate && first->space == memprof::cpu_space) allocations.push_back(*first);
+      if (first->kind == event_kind::allocate && first->space == memprof::extend::cpu_space) allocations.push_back(*first);
     }
   }
 

@@ -25,8 +25,8 @@ namespace memprof_tests::integration_hostile_pages_and_exports {
 
 namespace {
 
-using memprof::event;
-using memprof::event_kind;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 
 struct made_trace {
   made_trace() {
@@ -119,8 +119,10 @@ TEST_CASE("hostile pages and exports: a hundred thousand threads, and operations
     made.put(event_kind::allocate, ring, {0, 64 + 64 * std::uint64_t{ring}, 8, 0, {}, 0, 0});
   for (std::uint32_t end = 0; end < 50'000; ++end) {
     const std::uint32_t number = end + 1;
-    made.put(event_kind::scope_begin, threads, {0, memprof::detail::scope_address(number, 0), 0, 2, {}, memprof::any_space, 0});
-    made.put(event_kind::scope_end, 1, {0, memprof::detail::scope_address(number, threads), 0, 2, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_begin, threads,
+             {0, memprof::detail::scope_address(number, 0), 0, 2, {}, memprof::extend::any_space, 0});
+    made.put(event_kind::scope_end, 1,
+             {0, memprof::detail::scope_address(number, threads), 0, 2, {}, memprof::extend::any_space, 0});
   }
   require_cheap_everywhere(made);
 }

@@ -26,18 +26,19 @@ namespace memprof_tests::integration_hostile_traces {
 
 namespace {
 
-using memprof::event;
-using memprof::event_kind;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 
 class hostile_trace {
  public:
   hostile_trace() {
-    memprof::capture_info info;
+    memprof::extend::capture_info info;
     info.largest_blocks = memprof::detail::max_largest_blocks;
     target.info(info);
     target.name(1, "cpu");
     target.name(2, std::string(32'768, 'n'));
-    for (std::uint8_t space = 0; space < memprof::any_space; ++space) target.space({space, 1, 0, false, memprof::host_memory});
+    for (std::uint8_t space = 0; space < memprof::extend::any_space; ++space)
+      target.space({space, 1, 0, false, memprof::extend::host_memory});
   }
   void put(event_kind kind, std::uint32_t ring, event fields = {}) {
     fields.kind = kind;
@@ -119,21 +120,23 @@ TEST_CASE("hostile traces: a long name nested deep") {
   std::uint32_t number = 0;
   std::uint32_t outer = 0;
   for (int depth = 0; depth < 250; ++depth) {
-    made.put(event_kind::scope_begin, 1, {0, memprof::detail::scope_address(++number, outer), 0, 2, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_begin, 1,
+             {0, memprof::detail::scope_address(++number, outer), 0, 2, {}, memprof::extend::any_space, 0});
     outer = number;
     made.allocate(1, 0, 64 * number);
   }
   for (std::uint32_t id = 3; id < 2000; ++id) {
-    made.put(event_kind::scope_begin, 1, {0, memprof::detail::scope_address(++number, outer), 0, id, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_begin, 1,
+             {0, memprof::detail::scope_address(++number, outer), 0, id, {}, memprof::extend::any_space, 0});
     made.allocate(1, 0, 64 * number);
-    made.put(event_kind::scope_end, 1, {0, number, 0, id, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_end, 1, {0, number, 0, id, {}, memprof::extend::any_space, 0});
   }
   require_bounded("names", made);
 }
 
 TEST_CASE("hostile traces: all spaces in many segments") {
   hostile_trace made;
-  for (unsigned space = 0; space < memprof::any_space; ++space) made.allocate(1, space, 64);
+  for (unsigned space = 0; space < memprof::extend::any_space; ++space) made.allocate(1, space, 64);
   for (int segment = 0; segment < 10'000; ++segment) made.put(event_kind::segment_end, memprof::detail::no_ring_id);
   require_bounded("segments", made);
 }
@@ -152,8 +155,8 @@ TEST_CASE("hostile traces: thousands of the largest blocks in each of many segme
 TEST_CASE("hostile traces: blocks on all cores of all spaces, again and again") {
   hostile_trace made;
   for (int round = 0; round < 100; ++round) {
-    for (unsigned space = 0; space < memprof::any_space; ++space) {
-      const event fields{0, 64, 8, memprof::any_core.packed(), {}, static_cast<std::uint8_t>(space), 0};
+    for (unsigned space = 0; space < memprof::extend::any_space; ++space) {
+      const event fields{0, 64, 8, memprof::extend::any_core.packed(), {}, static_cast<std::uint8_t>(space), 0};
       made.put(event_kind::allocate_on_cores, 1, fields);
       made.put(event_kind::deallocate_on_cores, 1, fields);
     }
@@ -164,11 +167,11 @@ TEST_CASE("hostile traces: blocks on all cores of all spaces, again and again") 
 
 TEST_CASE("hostile traces: hundreds of thousands of rings, and threads in all spaces") {
   hostile_trace made;
-  for (std::uint32_t ring = 1; ring < 200'000; ++ring) made.allocate(ring, ring % memprof::any_space, 64 * ring);
+  for (std::uint32_t ring = 1; ring < 200'000; ++ring) made.allocate(ring, ring % memprof::extend::any_space, 64 * ring);
   require_bounded("rings", made);
   hostile_trace in_spaces;
   for (std::uint32_t ring = 1; ring < 1000; ++ring) {
-    for (unsigned space = 0; space < memprof::any_space; ++space) in_spaces.allocate(ring, space, 64 * ring);
+    for (unsigned space = 0; space < memprof::extend::any_space; ++space) in_spaces.allocate(ring, space, 64 * ring);
   }
   require_bounded("rings in spaces", in_spaces);
 }
@@ -177,7 +180,7 @@ TEST_CASE("hostile traces: ends of operations on threads that are searched for")
   hostile_trace made;
   for (std::uint32_t ring = 1; ring < 20'000; ++ring) made.allocate(ring, 0, 64 * ring);
   for (std::uint32_t end = 0; end < 500'000; ++end)
-    made.put(event_kind::scope_end, 1, {0, memprof::detail::scope_address(1, 999'999), 0, 0, {}, memprof::any_space, 0});
+    made.put(event_kind::scope_end, 1, {0, memprof::detail::scope_address(1, 999'999), 0, 0, {}, memprof::extend::any_space, 0});
   require_bounded("ends", made);
 }
 
@@ -195,7 +198,7 @@ TEST_CASE("hostile traces: as many reservations are healthy in every order") {
   const std::filesystem::path path =
       std::filesystem::temp_directory_path() / ("memprof_healthy_" + std::to_string(::getpid()) + ".memtrace");
   auto recording = memprof::begin_capture({.trace_file = path});
-  memprof::event_sink sink;
+  memprof::extend::event_sink sink;
   const memprof::memory_space space{"device", "device memory"};
   for (std::uint64_t range = 1; range <= count; ++range) {
     const std::uint64_t number = addresses == order::rising    ? range
@@ -221,7 +224,7 @@ TEST_CASE("hostile traces: hundreds of thousands of tables, and a table of empty
   memprof::detail::payload_writer columns;
   columns.text("t").number(0).number(100'000);
   for (int column = 0; column < 100'000; ++column) columns.text("");
-  memprof::fact_part part;
+  memprof::extend::fact_part part;
   CHECK_FALSE(memprof::detail::decode_facts(columns.number(1'000'000).bytes(), part));
 }
 

@@ -31,9 +31,9 @@ void leave(int) { ::siglongjmp(before_call, 1); }
 /// A backend that a signal interrupts.
 struct interrupted_backend {
   static constexpr std::string_view name = "interrupted";
-  void attach(memprof::event_sink&, const memprof::capture_options&) {}
-  void detach(memprof::event_sink&) noexcept { be_interrupted(at::detach); }
-  void report_facts(memprof::event_sink&) {
+  void attach(memprof::extend::event_sink&, const memprof::capture_options&) {}
+  void detach(memprof::extend::event_sink&) noexcept { be_interrupted(at::detach); }
+  void report_facts(memprof::extend::event_sink&) {
     be_interrupted(at::facts);
     if (asks_for_profile.exchange(false)) CHECK_FALSE(memprof::current_profile().exact);
   }
@@ -45,7 +45,7 @@ struct interrupted_backend {
     ::raise(SIGUSR1);
   }
 };
-static_assert(memprof::backend<interrupted_backend>);
+static_assert(memprof::extend::backend<interrupted_backend>);
 
 class handler_guard {
  public:
@@ -81,8 +81,8 @@ void leave_call(at place, Call&& call) {
 }
 
 void record_block(std::int64_t bytes) {
-  memprof::event_sink{}.allocate(memprof::memory_space{"after"}, reinterpret_cast<const void*>(std::uintptr_t{64}),
-                                 static_cast<std::size_t>(bytes));
+  memprof::extend::event_sink{}.allocate(memprof::memory_space{"after"}, reinterpret_cast<const void*>(std::uintptr_t{64}),
+                                         static_cast<std::size_t>(bytes));
 }
 
 /// What follows a call that was left is as if it had ended.

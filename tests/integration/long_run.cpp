@@ -41,7 +41,7 @@ class training {
   }
 
  private:
-  memprof::event_sink sink_;
+  memprof::extend::event_sink sink_;
   memprof::memory_space space_{"cpu"};
   bool leaks_;
   std::uint64_t step_ = 0;
@@ -110,7 +110,7 @@ TEST_CASE("long run: where nothing leaks, the profiler's own memory stays what i
 
 TEST_CASE("long run: threads and memory spaces that are made without end cost no more than a few") {
   auto capture = memprof::begin_capture();
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const auto run = [&](int count) {
     for (int index = 0; index < count; ++index) {
       std::thread{[&] {
@@ -148,7 +148,7 @@ TEST_CASE("long run: threads and memory spaces that are made without end cost no
 TEST_CASE("long run: names with a number in them end in one row, and memory stays where it is") {
   auto capture = memprof::begin_capture({.segment_names = 8, .operations = 100});
   const memprof::memory_space space{"cpu"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const auto run = [&](int first, int last) {
     for (int step = first; step < last; ++step) {
       const std::string name = "a name of step " + std::to_string(step);

@@ -195,7 +195,7 @@ memprof::profile with_refused_realloc(std::size_t bytes) {
   using family = memprof::detail::malloc_family<draining_heap>;
   alignas(16) static char block[104];
   return recorded_by([&] {
-    memprof::detail::record_heap_event(memprof::event_kind::allocate, block, 100);
+    memprof::detail::record_heap_event(memprof::extend::event_kind::allocate, block, 100);
     CHECK(family::reallocate(block, bytes) == nullptr);
   });
 }

@@ -25,7 +25,7 @@ const void* pointer(std::int64_t number) { return reinterpret_cast<const void*>(
 
 /// Pairs of an allocation and a free with 64 blocks live.
 void record_pairs(const memprof::memory_space& space, std::int64_t pairs) {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   for (std::int64_t count = 0; count < pairs; ++count) {
     sink.allocate(space, pointer(16 * (1 + count % 64)), 100);
     if (count >= 63) sink.deallocate(space, pointer(16 * (1 + (count - 63) % 64)), 100);
@@ -69,7 +69,7 @@ TEST_CASE("overflow: threads that empty each other's rings leave errno alone") {
   auto capture = memprof::begin_capture({.ring_capacity = 2});
   std::atomic<int> changes{0};
   const auto record = [&] {
-    const memprof::event_sink sink;
+    const memprof::extend::event_sink sink;
     errno = EDOM;
     for (int count = 0; count < 20'000; ++count) {
       sink.allocate(space, &count, 8);
@@ -88,7 +88,7 @@ TEST_CASE("overflow: threads that empty each other's rings leave errno alone") {
 
 TEST_CASE("overflow: drop counts every event that it drops, and the profile says that it is not exact") {
   const memprof::memory_space space{"overflow"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const auto capacity = GENERATE(2U, 100U);
   auto capture = memprof::begin_capture({.ring_capacity = capacity, .overflow_policy = memprof::overflow::drop});
   for (std::int64_t count = 0; count < 1000; ++count) sink.allocate(space, pointer(16 * (1 + count)), 10);
@@ -108,7 +108,7 @@ TEST_CASE("overflow: drop counts every event that it drops, and the profile says
 
 TEST_CASE("overflow: a capture that drops but never had to is exact") {
   const memprof::memory_space space{"overflow"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture({.ring_capacity = 64, .overflow_policy = memprof::overflow::drop});
   sink.allocate(space, pointer(16), 10);
   sink.deallocate(space, pointer(16), 10);
@@ -119,7 +119,7 @@ TEST_CASE("overflow: a capture that drops but never had to is exact") {
 
 TEST_CASE("overflow: a thread that drops does not wait for a drain") {
   const memprof::memory_space space{"overflow"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture({.ring_capacity = 4, .overflow_policy = memprof::overflow::drop});
   std::atomic<bool> is_done{false};
   std::atomic<bool> has_ring{false};

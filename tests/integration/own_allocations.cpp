@@ -39,12 +39,12 @@ memprof::space_profile recorded_in(Work work) {
 struct allocating_backend {
   static constexpr std::string_view name = "allocating";
 
-  void attach(memprof::event_sink& sink, const memprof::capture_options&) {
+  void attach(memprof::extend::event_sink& sink, const memprof::capture_options&) {
     buffer = std::make_unique<char[]>(5000);
     sink.allocate(memprof::memory_space{"of a backend"}, buffer.get(), 77);
   }
-  void detach(memprof::event_sink&) noexcept { buffer.reset(); }
-  void report_facts(memprof::event_sink&) { const std::string note(1000, 'x'); }
+  void detach(memprof::extend::event_sink&) noexcept { buffer.reset(); }
+  void report_facts(memprof::extend::event_sink&) { const std::string note(1000, 'x'); }
 
   std::unique_ptr<char[]> buffer;
   char own_state[3000] = {};
@@ -244,11 +244,11 @@ TEST_CASE("new_delete: a signal handler that frees never waits for the thread th
     looked_up = given_back.spaces.data();
     given_back = {};
     // The event alone: to free in a handler is the program's risk.
-    const auto free_it = [] { memprof::detail::record_heap_event(memprof::event_kind::deallocate, looked_up.load(), 0); };
+    const auto free_it = [] { memprof::detail::record_heap_event(memprof::extend::event_kind::deallocate, looked_up.load(), 0); };
     struct sigaction action {};
     struct sigaction before {};
     action.sa_handler = [](int) {
-      memprof::detail::record_heap_event(memprof::event_kind::deallocate, looked_up.load(), 0);
+      memprof::detail::record_heap_event(memprof::extend::event_kind::deallocate, looked_up.load(), 0);
       ++handled;
     };
     ::sigaction(SIGALRM, &action, &before);

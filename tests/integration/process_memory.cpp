@@ -217,7 +217,7 @@ TEST_CASE("process memory: blocks of a device are not in the process, those of o
   const memprof::memory_space device{"cuda:0"};
   memprof::memory_resource pool{"pool"};
   auto capture = memprof::begin_capture();
-  memprof::event_sink sink;
+  memprof::extend::event_sink sink;
   sink.allocate(device, reinterpret_cast<void*>(0x1000), 500 * mib);
   void* const block = pool.allocate(3000);
   memprof::snapshot("MODEL");
@@ -308,7 +308,7 @@ TEST_CASE("process memory: live capture, kept trace and trace file say the same"
   capture.end();
   const memprof::profile live = capture.profile();
   const auto rows = memprof::rows_of<process_memory>(live.facts);
-  CHECK(rows.size() == std::size(memprof::process_moments));
+  CHECK(rows.size() == std::size(memprof::detail::process_moments));
   CHECK(memprof::rows_of<process_memory>(memprof::profile_of(kept).facts) == rows);
   CHECK(memprof::rows_of<process_memory>(memprof::profile_of(file).facts) == rows);
 }

@@ -144,7 +144,7 @@ totals run_schedules(const temper& how, unsigned schedules, unsigned steps) {
     sum.drains += one.path.shared.drains;
     sum.grants += one.path.shared.grants;
     sum.revocations += one.path.shared.revocations.load();
-    for (const memprof::event& event : one.path.drained.events) sum.without_stamp += event.stamp == 0;
+    for (const memprof::extend::event& event : one.path.drained.events) sum.without_stamp += event.stamp == 0;
   }
   return sum;
 }

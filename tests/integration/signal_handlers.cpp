@@ -32,7 +32,7 @@ const void* pointer(std::int64_t number) { return reinterpret_cast<const void*>(
 
 /// Two events: an allocation and its free.
 void allocate_in_handler(int) {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const std::int64_t number = handled.fetch_add(1);
   const void* const address = pointer(0x4000'0000 + 16 * (number % 8));
   sink.allocate(*handled_space, address, 50);
@@ -61,7 +61,7 @@ class signal_guard {
 /// handler that interrupts that is taken for the profiler's own work (`event_sink`).
 template <class IsEnough>
 std::int64_t record_pairs_until(memprof::memory_space space, IsEnough is_enough) {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   std::int64_t events = 0;
   do {
     for (int count = 0; count < 100; ++count) {
@@ -125,7 +125,7 @@ TEST_CASE("signals: a storm from another thread that records as well is recorded
   std::atomic<bool> is_over{false};
   std::thread storm{[&] {
     const memprof::memory_space own_space{"storm"};
-    const memprof::event_sink sink;
+    const memprof::extend::event_sink sink;
     while (!is_over) {
       // A signal that is still on its way when the capture ends would be handled and not recorded.
       const std::int64_t before = handled;
@@ -155,7 +155,7 @@ TEST_CASE("signals: a handler that interrupts control calls is recorded or count
   // A thread's first event is not for a handler (`event_sink`).
   const std::int64_t events = record_pairs_until(interrupted, [] { return true; });
   const memprof::memory_space annotated{"annotated"};
-  memprof::event_sink{}.allocate(annotated, pointer(48), 1);
+  memprof::extend::event_sink{}.allocate(annotated, pointer(48), 1);
 
   const pthread_t interrupted_thread = ::pthread_self();
   std::atomic<bool> is_over{false};

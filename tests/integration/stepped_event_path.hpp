@@ -122,11 +122,11 @@ struct pauses {
 
 /// A drain's consumer that keeps the order of the calls.
 struct drained_order {
-  std::vector<memprof::event> events;  ///< without `thread_begin`
+  std::vector<memprof::extend::event> events;  ///< without `thread_begin`
 
-  void apply(const memprof::event* first, const memprof::event* last, std::uint32_t) noexcept {
+  void apply(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t) noexcept {
     for (; first != last; ++first) {
-      if (first->kind != memprof::event_kind::thread_begin) events.push_back(*first);
+      if (first->kind != memprof::extend::event_kind::thread_begin) events.push_back(*first);
     }
   }
 };
@@ -173,7 +173,8 @@ class event_path {
 
   /// A call that records one event.
   [[nodiscard]] std::function<void()> record(memprof::detail::thread_slot& context, std::uint64_t call,
-                                             memprof::event_kind kind = memprof::event_kind::allocate, std::uint64_t bytes = 1) {
+                                             memprof::extend::event_kind kind = memprof::extend::event_kind::allocate,
+                                             std::uint64_t bytes = 1) {
     return [this, &context, call, kind, bytes] {
       memprof::detail::record<pauses>(shared, context, {0, call, bytes, 0, kind, 0, 0});
     };
@@ -207,7 +208,7 @@ class event_path {
     if (drained.events.size() != calls.size()) return false;
     std::vector<bool> was_drained(calls.size());
     std::uint64_t latest_begin = 0;
-    for (const memprof::event& event : drained.events) {
+    for (const memprof::extend::event& event : drained.events) {
       if (event.address >= calls.size() || was_drained[event.address]) return false;
       was_drained[event.address] = true;
       // One that was drained before began only after this one had ended.

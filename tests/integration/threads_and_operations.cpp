@@ -43,9 +43,9 @@ class task {
 
 task work_in_two_parts(memprof::memory_space space, std::size_t address) {
   const auto scope = memprof::track_operation<"coroutine">();
-  memprof::event_sink{}.allocate(space, pointer(address), 10);
+  memprof::extend::event_sink{}.allocate(space, pointer(address), 10);
   co_await std::suspend_always{};
-  memprof::event_sink{}.deallocate(space, pointer(address), 10);
+  memprof::extend::event_sink{}.deallocate(space, pointer(address), 10);
 }
 
 std::int64_t allocated_in(const memprof::profile& profile, std::string_view path) {
@@ -59,12 +59,12 @@ TEST_CASE("threads: frees by a thread that took over the ring of the one that al
   const memprof::memory_space space{"handed over"};
   auto capture = memprof::begin_capture();
   for (std::size_t round = 1; round <= 100; ++round) {
-    std::thread{[&] { memprof::event_sink{}.allocate(space, pointer(16 * round), 8); }}.join();
-    std::thread{[&] { memprof::event_sink{}.deallocate(space, pointer(16 * round), 8); }}.join();
+    std::thread{[&] { memprof::extend::event_sink{}.allocate(space, pointer(16 * round), 8); }}.join();
+    std::thread{[&] { memprof::extend::event_sink{}.deallocate(space, pointer(16 * round), 8); }}.join();
   }
   std::thread{[&] {
-    memprof::event_sink{}.allocate(space, pointer(16), 8);
-    memprof::event_sink{}.deallocate(space, pointer(16), 8);
+    memprof::extend::event_sink{}.allocate(space, pointer(16), 8);
+    memprof::extend::event_sink{}.deallocate(space, pointer(16), 8);
   }}.join();
   capture.end();
   CHECK(capture.profile().space("handed over").anomalies.cross_thread_frees == memprof::event_tally{100, 800});
@@ -79,10 +79,10 @@ TEST_CASE("threads: operations of coroutines that end on another thread are clos
     begun.back().resume();
     std::thread{[&] { begun.back().resume(); }}.join();
   }
-  memprof::event_sink{}.allocate(space, pointer(1 << 20), 1);
+  memprof::extend::event_sink{}.allocate(space, pointer(1 << 20), 1);
   {
     const auto scope = memprof::track_operation<"after">();
-    memprof::event_sink{}.allocate(space, pointer(1 << 21), 2);
+    memprof::extend::event_sink{}.allocate(space, pointer(1 << 21), 2);
   }
   capture.end();
   const memprof::profile profile = capture.profile();
@@ -104,9 +104,9 @@ TEST_CASE("threads: coroutines that interleave on one thread leave no operation 
     first.resume();  // ends before the one that began within it
     second.resume();
   }
-  memprof::event_sink{}.allocate(space, pointer(64), 1);
+  memprof::extend::event_sink{}.allocate(space, pointer(64), 1);
   const auto scope = memprof::track_operation<"after">();
-  memprof::event_sink{}.allocate(space, pointer(128), 2);
+  memprof::extend::event_sink{}.allocate(space, pointer(128), 2);
   capture.end();
   CHECK(allocated_in(capture.profile(), "after") == 2);
   CHECK(capture.profile().space("interleaved").deallocation_count == 2);
@@ -119,12 +119,12 @@ TEST_CASE("threads: one that takes over a ring says when it began, though its pr
   auto capture = memprof::begin_capture({.ring_capacity = 16});
   std::thread{[&] {
     for (int count = 0; count < 200; ++count) {  // with every drain that finds only this thread, it needs fewer stamps
-      memprof::event_sink{}.allocate(space, pointer(16), 1);
-      memprof::event_sink{}.deallocate(space, pointer(16), 1);
+      memprof::extend::event_sink{}.allocate(space, pointer(16), 1);
+      memprof::extend::event_sink{}.deallocate(space, pointer(16), 1);
     }
   }}.join();
   std::this_thread::sleep_for(pause);
-  std::thread{[&] { memprof::event_sink{}.allocate(space, pointer(32), 2); }}.join();
+  std::thread{[&] { memprof::extend::event_sink{}.allocate(space, pointer(32), 2); }}.join();
   capture.end();
   const memprof::profile profile = capture.profile();
   CHECK(profile.space("late").cumulative_peak == 2);
@@ -139,10 +139,10 @@ TEST_CASE("threads: points of a timeline and peaks are in the order of time, and
     for (std::size_t index = 1; index <= 4; ++index) {
       threads.emplace_back([&, index] {
         for (std::size_t count = 0; count < 20'000; ++count) {
-          memprof::event_sink{}.allocate(space, pointer((index << 32) + 16 * (count % 100)), 1 + count % 7);
+          memprof::extend::event_sink{}.allocate(space, pointer((index << 32) + 16 * (count % 100)), 1 + count % 7);
           if (count % 100 == 99) {
             for (std::size_t freed = 0; freed < 100; ++freed) {
-              memprof::event_sink{}.deallocate(space, pointer((index << 32) + 16 * freed));
+              memprof::extend::event_sink{}.deallocate(space, pointer((index << 32) + 16 * freed));
             }
           }
         }

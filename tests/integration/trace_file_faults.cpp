@@ -176,12 +176,12 @@ finished_capture run(
     auto scope = memprof::track_operation<"forward">();
     for (std::uint64_t block = 1; block <= blocks; ++block) {
       const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
-      memprof::event_sink{}.allocate(space, address, 64);
-      if (block % 2 == 0) memprof::event_sink{}.deallocate(space, address);
+      memprof::extend::event_sink{}.allocate(space, address, 64);
+      if (block % 2 == 0) memprof::extend::event_sink{}.deallocate(space, address);
       if (block == blocks / 2) after_half();
     }
   }
-  memprof::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
+  memprof::extend::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
   memprof::snapshot("FORWARD_PASS");
   capture.end();
   finished_capture result{capture.profile(), said.stop(), {}};
@@ -249,7 +249,7 @@ TEST_CASE("trace file: a run longer than what was reserved leaves no blocks behi
   // Where the area was is a hole, which a pipe brings as zeros.
   std::FILE* const pipe = ::popen(("cat '" + file + "'").c_str(), "r");
   REQUIRE(pipe != nullptr);
-  memprof::trace_fold piped;
+  memprof::extend::trace_fold piped;
   const memprof::trace_file_status from_pipe = memprof::read_trace(pipe, "pipe", piped);
   ::pclose(pipe);
   CHECK(from_pipe.damage.empty());
@@ -310,12 +310,12 @@ TEST_CASE("trace file: events that come faster than the disk takes them leave a 
   struct counter {
     std::int64_t events_seen = 0;
     bool is_named = false;
-    void info(const memprof::capture_info&) {}
-    void name(memprof::label, std::string_view text) { is_named = is_named || text == "FORWARD_PASS"; }
-    void space(const memprof::space_definition&) {}
-    void facts(memprof::fact_part&&) {}
-    void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
-      for (; first != last; ++first) events_seen += first->kind == memprof::event_kind::gap ? 0 : 1;
+    void info(const memprof::extend::capture_info&) {}
+    void name(memprof::extend::label, std::string_view text) { is_named = is_named || text == "FORWARD_PASS"; }
+    void space(const memprof::extend::space_definition&) {}
+    void facts(memprof::extend::fact_part&&) {}
+    void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t) {
+      for (; first != last; ++first) events_seen += first->kind == memprof::extend::event_kind::gap ? 0 : 1;
     }
   } counted;
   const memprof::trace_file_status status = memprof::read_trace(file, counted);
@@ -344,8 +344,8 @@ TEST_CASE("trace file: where little is live behind a gap, its profile is that of
   auto capture = memprof::begin_capture({.trace_file = file});
   for (std::uint64_t block = 1; block <= 1'600'000; ++block) {
     const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
-    memprof::event_sink{}.allocate(space, address, block % 1000);
-    if (block % 100'000 != 0) memprof::event_sink{}.deallocate(space, address);
+    memprof::extend::event_sink{}.allocate(space, address, block % 1000);
+    if (block % 100'000 != 0) memprof::extend::event_sink{}.deallocate(space, address);
     if (block != 1'200'000) continue;
     memprof::snapshot("STUCK");
     the_disk.writes = 0;
@@ -370,7 +370,7 @@ TEST_CASE("trace file: no call of a training waits for a file system that hangs"
   constexpr std::int64_t blocks = 400'000;
   constexpr int more_threads = 200;  // than have a place in the file before its disk gives room for others
   const memprof::memory_space space{"dram"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture({.ring_capacity = 256, .trace_file = file});
   the_disk.hangs = true;
 
@@ -465,13 +465,13 @@ std::uint64_t run_with_limit(
     const auto scope = memprof::track_operation<"step">();
     for (std::uint64_t block = 0; block < 100; ++block) {
       const auto* const address = reinterpret_cast<const void*>((step % 7 * 100 + block + 1) * 4096);
-      if (step >= 7) memprof::event_sink{}.deallocate(space, address);
-      memprof::event_sink{}.allocate(space, address, 1 + (step * 31 + block) % 5000);
+      if (step >= 7) memprof::extend::event_sink{}.deallocate(space, address);
+      memprof::extend::event_sink{}.allocate(space, address, 1 + (step * 31 + block) % 5000);
     }
     if (step % 1000 == 999) memprof::snapshot("STEPS");
     if (step == steps / 2) after_half();
   }
-  memprof::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
+  memprof::extend::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
   capture.end();
   const memprof::profile live = capture.profile();
   CHECK(live.exact);
@@ -588,8 +588,8 @@ TEST_CASE("trace file: a disk that becomes full ends one with a limit, and what 
     the_disk.room = room;
     for (std::uint64_t block = 1; block <= 500'000; ++block) {
       const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
-      memprof::event_sink{}.allocate(space, address, 64);
-      memprof::event_sink{}.deallocate(space, address);
+      memprof::extend::event_sink{}.allocate(space, address, 64);
+      memprof::extend::event_sink{}.deallocate(space, address);
     }
     capture.end();
     the_disk.heal();
@@ -703,8 +703,8 @@ TEST_CASE("trace file: a program that closes its number, and opens a file of its
   REQUIRE(::dup2(opened, number) == number);
   REQUIRE(::write(number, "precious", 8) == 8);
   for (int round = 0; round < 200'000; ++round) {
-    memprof::event_sink{}.allocate(space, memprof::block_address{0x100}, 10);
-    memprof::event_sink{}.deallocate(space, memprof::block_address{0x100});
+    memprof::extend::event_sink{}.allocate(space, memprof::extend::block_address{0x100}, 10);
+    memprof::extend::event_sink{}.deallocate(space, memprof::extend::block_address{0x100});
   }
   capture.end();
   CHECK(memprof::detail::read_whole_file(mine) == "precious");
@@ -729,7 +729,7 @@ TEST_CASE("trace file: two captures do not write the same one, and a child leave
   const scratch_folder folder;
   const std::string file = folder.file("run.memtrace");
   const memprof::memory_space space{"dram"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture({.ring_capacity = 8, .trace_file = file});
   sink.allocate(space, &file, 1000);
   const pid_t child = ::fork();
@@ -774,7 +774,7 @@ TEST_CASE("trace file: a child for which the system has no memory leaves its par
   REQUIRE(is_registered == 0);
   memprof::detail::watcher = nullptr;
   const memprof::memory_space space{"dram"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture({.ring_capacity = 64, .trace_file = file});
   sink.allocate(space, &file, 1000);
   takes_memory_from_children = true;
@@ -815,7 +815,7 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
       auto capture = memprof::begin_capture({.ring_capacity = 64, .trace_file = file});
       const memprof::memory_space space{"dram"};
       for (std::uint64_t block = 1; block <= std::uint64_t{blocks}; ++block)
-        memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>(block * 4096), block % 5000);
+        memprof::extend::event_sink{}.allocate(space, reinterpret_cast<const void*>(block * 4096), block % 5000);
       capture.end();
       ::setrlimit(RLIMIT_FSIZE, &before);
       const memprof::profile profile = capture.profile();

@@ -81,7 +81,7 @@ TEST_CASE("trace file: a full disk stops no thread, and its stores into mapped p
       threads.emplace_back([&, self] {
         for (std::uint64_t block = 0; block < blocks / thread_count; ++block) {
           const std::uint64_t index = self * blocks + block;
-          memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>((index + 1) * 4096), block % 5000);
+          memprof::extend::event_sink{}.allocate(space, reinterpret_cast<const void*>((index + 1) * 4096), block % 5000);
         }
       });
     }
@@ -103,7 +103,7 @@ TEST_CASE("trace file: a disk without room for its live area gets none") {
   const int status = run_on_small_disk("4m", [](const memprof_tests::scratch_folder& folder) {
     const std::string file = folder.file("run.memtrace");
     auto capture = memprof::begin_capture({.trace_file = file});
-    memprof::event_sink{}.allocate(memprof::memory_space{"dram"}, &file, 1);
+    memprof::extend::event_sink{}.allocate(memprof::memory_space{"dram"}, &file, 1);
     capture.end();
     const memprof::profile profile = capture.profile();
     if (!profile.exact || said_of(profile) != "No space left on device") return 1;

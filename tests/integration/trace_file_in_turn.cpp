@@ -31,7 +31,7 @@ constexpr int recorders = 4;
 TEST_CASE("trace file: captures begin and end on several threads in turn while others allocate") {
   const memprof_tests::scratch_folder folder;
   const memprof::memory_space space{"dram"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   memprof::detail::watcher = nullptr;
   std::atomic<bool> is_over{false};
 

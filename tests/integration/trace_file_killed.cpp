@@ -70,7 +70,7 @@ struct noted {
   std::vector<std::thread> threads;
   for (std::uint32_t self = 0; self < thread_count; ++self) {
     threads.emplace_back([&, self] {
-      const memprof::event_sink sink;
+      const memprof::extend::event_sink sink;
       const std::uint32_t before = (self + thread_count - 1) % thread_count;
       const auto block = [](std::uint32_t thread, std::uint64_t index) {
         return reinterpret_cast<const void*>(((std::uint64_t{thread} + 1) << 40) + index % 1000 * 128);
@@ -193,7 +193,7 @@ TEST_CASE("trace file: a process that exceeds its memory limit leaves all that i
       void* const block = std::malloc(1 << 16);
       if (block == nullptr) std::abort();
       page.allocations[0].begun.fetch_add(1);
-      memprof::event_sink{}.allocate(space, block, block_bytes);
+      memprof::extend::event_sink{}.allocate(space, block, block_bytes);
       page.allocations[0].done.fetch_add(1);
     }
   }

@@ -53,7 +53,7 @@ std::string file_left_by(const scratch_folder& folder, std::uint32_t ring_capaci
 void allocate(std::uint64_t first, std::uint64_t count) {
   const memprof::memory_space space{"dram"};
   for (std::uint64_t index = first; index < first + count; ++index)
-    memprof::event_sink{}.allocate(space, block_at(index), 100 + index % 50);
+    memprof::extend::event_sink{}.allocate(space, block_at(index), 100 + index % 50);
 }
 
 struct found {
@@ -112,8 +112,8 @@ TEST_CASE("trace file: each reading while threads record is a state that the pro
       while (!is_over) {
         const std::uint64_t turn = handed_over.load(std::memory_order_acquire);
         if (turn % thread_count != self) continue;
-        if (turn != 0) memprof::event_sink{}.deallocate(space, block_at((turn - 1) % 5), 64);
-        memprof::event_sink{}.allocate(space, block_at(turn % 5), 64);
+        if (turn != 0) memprof::extend::event_sink{}.deallocate(space, block_at((turn - 1) % 5), 64);
+        memprof::extend::event_sink{}.allocate(space, block_at(turn % 5), 64);
         handed_over.store(turn + 1, std::memory_order_release);
       }
     });
@@ -125,8 +125,8 @@ TEST_CASE("trace file: each reading while threads record is a state that the pro
   const memprof::memory_space other{"other"};
   threads.emplace_back([&] {
     for (std::uint64_t block = 0; limit != 0 && !is_over; ++block) {
-      memprof::event_sink{}.allocate(other, block_at(block % 1000), 1 + block % 500);
-      memprof::event_sink{}.deallocate(other, block_at(block % 1000));
+      memprof::extend::event_sink{}.allocate(other, block_at(block % 1000), 1 + block % 500);
+      memprof::extend::event_sink{}.deallocate(other, block_at(block % 1000));
     }
   });
   // Each reads the whole file, which takes the thread sanitizer long.
@@ -161,7 +161,7 @@ TEST_CASE("trace file: a file that was left is cut off at any byte, and what is 
   const scratch_folder folder;
   const std::string file = file_left_by(folder, 64, [] {
     allocate(0, 100'000);
-    memprof::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
+    memprof::extend::event_sink{}.add_facts({"batches", {"size"}, {{std::int64_t{32}}}});
   });
   const found whole = read(file);
   CHECK(whole.status.damage.empty());
@@ -310,11 +310,11 @@ TEST_CASE("trace file: a pipe is refused while its capture goes on") {
   REQUIRE(pipe != nullptr);
   std::string said;
   struct nobody {
-    void info(const memprof::capture_info&) {}
-    void name(memprof::label, std::string_view) {}
-    void space(const memprof::space_definition&) {}
-    void facts(memprof::fact_part&&) {}
-    void events(const memprof::event*, const memprof::event*, std::uint32_t) {}
+    void info(const memprof::extend::capture_info&) {}
+    void name(memprof::extend::label, std::string_view) {}
+    void space(const memprof::extend::space_definition&) {}
+    void facts(memprof::extend::fact_part&&) {}
+    void events(const memprof::extend::event*, const memprof::extend::event*, std::uint32_t) {}
   } visitor;
   try {
     (void)memprof::read_trace(pipe, "-", visitor);

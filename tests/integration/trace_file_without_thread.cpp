@@ -32,8 +32,8 @@ void record(std::uint64_t first, std::uint64_t last) {
   const memprof::memory_space space{"dram"};
   for (std::uint64_t block = first; block <= last; ++block) {
     const auto* const address = reinterpret_cast<const void*>(block * 0x9E3779B97F4AU * 16 % (std::uint64_t{1} << 46));
-    memprof::event_sink{}.allocate(space, address, 64);
-    if (block % 2 == 0) memprof::event_sink{}.deallocate(space, address);
+    memprof::extend::event_sink{}.allocate(space, address, 64);
+    if (block % 2 == 0) memprof::extend::event_sink{}.deallocate(space, address);
   }
 }
 

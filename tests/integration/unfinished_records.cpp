@@ -62,7 +62,7 @@ void record_until_left(memprof::memory_space space) {
   ::pthread_sigmask(SIG_UNBLOCK, &alarm, nullptr);
   if (sigsetjmp(before_record, 1) == 0) {
     may_leave = true;
-    const memprof::event_sink sink;
+    const memprof::extend::event_sink sink;
     for (;;) {
       sink.allocate(space, pointer(16), 10);
       sink.deallocate(space, pointer(16), 10);
@@ -91,7 +91,7 @@ class alarm_blocked {
 
 void record_block(std::int64_t bytes) {
   const memprof::memory_space after{"after"};
-  memprof::event_sink{}.allocate(after, pointer(64), static_cast<std::size_t>(bytes));
+  memprof::extend::event_sink{}.allocate(after, pointer(64), static_cast<std::size_t>(bytes));
 }
 
 }  // namespace
@@ -103,8 +103,8 @@ TEST_CASE("unfinished record: the profile is not exact, and what comes after the
     INFO(round);
     auto capture = memprof::begin_capture();
     const memprof::memory_space space{"interrupted"};
-    memprof::event_sink{}.allocate(space, pointer(16), 10);  // the handler may leave the very first record
-    memprof::event_sink{}.deallocate(space, pointer(16), 10);
+    memprof::extend::event_sink{}.allocate(space, pointer(16), 10);  // the handler may leave the very first record
+    memprof::extend::event_sink{}.deallocate(space, pointer(16), 10);
     record_until_left(space);
     const memprof::profile so_far = memprof::current_profile();
     CHECK_FALSE(so_far.exact);
@@ -194,7 +194,7 @@ TEST_CASE("unfinished record: a thread that is cancelled while it drains leaves 
   for (int round = 0; round < 50; ++round) {
     std::atomic<bool> is_running{false};
     std::thread other{[&] {
-      const memprof::event_sink sink;
+      const memprof::extend::event_sink sink;
       is_running = true;
       for (;;) {
         for (int count = 0; count < 64; ++count) {
@@ -262,7 +262,7 @@ bool handles_while_waiting(Call call) {
 
 TEST_CASE("unfinished record: handlers run while a control call waits for another thread") {
   CHECK(handles_while_waiting([] { memprof::begin_capture().release(); }));
-  CHECK(handles_while_waiting([] { memprof::event_sink{}.add_facts({"made", {"count"}, {{std::int64_t{1}}}}); }));
+  CHECK(handles_while_waiting([] { memprof::extend::event_sink{}.add_facts({"made", {"count"}, {{std::int64_t{1}}}}); }));
   CHECK(handles_while_waiting([] { (void)memprof::current_profile(); }));
   CHECK(handles_while_waiting([] { memprof::snapshot("FIRST"); }));
   CHECK(handles_while_waiting([] { memprof::end_capture(); }));

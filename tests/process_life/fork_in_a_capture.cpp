@@ -60,8 +60,8 @@ int main() {
   for (std::uintptr_t index = 1; index <= 2; ++index) {
     threads.emplace_back([&, index] {
       for (int round = 0; !is_over; ++round) {
-        memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>(16 * index), 10);
-        memprof::event_sink{}.deallocate(space, reinterpret_cast<const void*>(16 * index), 10);
+        memprof::extend::event_sink{}.allocate(space, reinterpret_cast<const void*>(16 * index), 10);
+        memprof::extend::event_sink{}.deallocate(space, reinterpret_cast<const void*>(16 * index), 10);
         if (round == 0) ++recording;
       }
     });

@@ -16,7 +16,7 @@ memprof::memory_space* handled_space = nullptr;
 
 /// 100 events through a ring of 4.
 void record_much() {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   for (std::uintptr_t count = 1; count <= 50; ++count) {
     sink.allocate(*handled_space, reinterpret_cast<const void*>(count * 64), 8);
     sink.deallocate(*handled_space, reinterpret_cast<const void*>(count * 64), 8);

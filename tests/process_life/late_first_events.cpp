@@ -21,8 +21,8 @@ std::atomic<std::size_t> next_address{16};
 
 void record_pair() {
   const std::size_t address = next_address.fetch_add(16);
-  memprof::event_sink{}.allocate(*key_space, pointer(address), 8);
-  memprof::event_sink{}.deallocate(*key_space, pointer(address), 8);
+  memprof::extend::event_sink{}.allocate(*key_space, pointer(address), 8);
+  memprof::extend::event_sink{}.deallocate(*key_space, pointer(address), 8);
 }
 
 long long events_in(const memprof::profile& profile, const char* space) {
@@ -60,7 +60,7 @@ struct late_operation {
     ++waiting;
     while (waiting < 4) std::this_thread::yield();
     const auto bytes = static_cast<std::size_t>(10 * number);
-    memprof::event_sink{}.allocate(*key_space, pointer(next_address.fetch_add(64)), bytes);
+    memprof::extend::event_sink{}.allocate(*key_space, pointer(next_address.fetch_add(64)), bytes);
   }
 };
 thread_local late_operation late;

@@ -14,8 +14,8 @@ int main() {
     std::vector<std::thread> threads;
     for (std::uintptr_t index = 1; index <= 4; ++index) {
       threads.emplace_back([&, index] {
-        memprof::event_sink{}.allocate(space, reinterpret_cast<const void*>(16 * index), 8);
-        memprof::event_sink{}.deallocate(space, reinterpret_cast<const void*>(16 * index), 8);
+        memprof::extend::event_sink{}.allocate(space, reinterpret_cast<const void*>(16 * index), 8);
+        memprof::extend::event_sink{}.deallocate(space, reinterpret_cast<const void*>(16 * index), 8);
       });
     }
     for (std::thread& thread : threads) thread.join();

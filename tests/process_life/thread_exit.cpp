@@ -18,7 +18,7 @@ struct at_thread_end {
   const memprof::memory_space* space = nullptr;
   std::size_t bytes = 0;
   ~at_thread_end() {
-    if (space != nullptr) memprof::event_sink{}.allocate(*space, pointer(bytes), bytes);
+    if (space != nullptr) memprof::extend::event_sink{}.allocate(*space, pointer(bytes), bytes);
   }
 };
 thread_local at_thread_end early;
@@ -27,7 +27,7 @@ thread_local at_thread_end only;
 void exit_before_a_drain() {
   const memprof::memory_space space{"early"};
   auto capture = memprof::begin_capture();
-  std::thread{[&] { memprof::event_sink{}.allocate(space, pointer(16), 1000); }}.join();
+  std::thread{[&] { memprof::extend::event_sink{}.allocate(space, pointer(16), 1000); }}.join();
   capture.end();
   std::printf("gone before the drain %lld\n", static_cast<long long>(capture.profile().space("early").cumulative_current));
 }
@@ -40,10 +40,10 @@ void destructors_of_thread_local_objects() {
     std::thread{[&] {
       early.bytes = 100;
       early.space = &space;
-      memprof::event_sink{}.allocate(space, pointer(16), 1);
-      memprof::event_sink{}.deallocate(space, pointer(16), 1);
+      memprof::extend::event_sink{}.allocate(space, pointer(16), 1);
+      memprof::extend::event_sink{}.deallocate(space, pointer(16), 1);
     }}.join();
-    memprof::event_sink{}.deallocate(space, pointer(100), 0);  // the next thread uses the address again
+    memprof::extend::event_sink{}.deallocate(space, pointer(100), 0);  // the next thread uses the address again
   }
   // Threads whose very first event comes from such a destructor.
   for (int count = 0; count < 7; ++count) {
@@ -51,7 +51,7 @@ void destructors_of_thread_local_objects() {
       only.bytes = 11;
       only.space = &only_space;
     }}.join();
-    memprof::event_sink{}.deallocate(only_space, pointer(11), 0);
+    memprof::extend::event_sink{}.deallocate(only_space, pointer(11), 0);
   }
   capture.end();
   std::printf("in thread-local destructors %lld and %lld\n",
@@ -68,8 +68,8 @@ void many_short_lived_threads() {
     std::vector<std::thread> threads;
     for (std::size_t index = 1; index <= at_once; ++index) {
       threads.emplace_back([&, index] {
-        memprof::event_sink{}.allocate(space, pointer(16 * index), 8);
-        memprof::event_sink{}.deallocate(space, pointer(16 * index), 8);
+        memprof::extend::event_sink{}.allocate(space, pointer(16 * index), 8);
+        memprof::extend::event_sink{}.deallocate(space, pointer(16 * index), 8);
       });
     }
     for (std::thread& thread : threads) thread.join();

@@ -30,10 +30,10 @@ char prepared;
 char in_parent;
 char in_child;
 
-void record_before() { memprof::event_sink{}.allocate(all->parent, &prepared, 1); }
-void record_in_parent() { memprof::event_sink{}.allocate(all->parent, &in_parent, 10); }
+void record_before() { memprof::extend::event_sink{}.allocate(all->parent, &prepared, 1); }
+void record_in_parent() { memprof::extend::event_sink{}.allocate(all->parent, &in_parent, 10); }
 void record_in_child() {
-  for (int count = 0; count < 100; ++count) memprof::event_sink{}.allocate(all->child, &in_child + count, 7);
+  for (int count = 0; count < 100; ++count) memprof::extend::event_sink{}.allocate(all->child, &in_child + count, 7);
 }
 
 long long bytes_in(const memprof::profile& profile, const char* name) {

@@ -20,8 +20,8 @@ std::atomic<std::size_t> next_address{16};
 
 void record_pair() {
   const void* const address = reinterpret_cast<const void*>(next_address.fetch_add(16));
-  memprof::event_sink{}.allocate(*key_space, address, 8);
-  memprof::event_sink{}.deallocate(*key_space, address, 8);
+  memprof::extend::event_sink{}.allocate(*key_space, address, 8);
+  memprof::extend::event_sink{}.deallocate(*key_space, address, 8);
 }
 
 long long events_in(const memprof::profile& profile, const char* space) {

@@ -11,6 +11,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// What streams used, from its definition: every value that the active bytes ever took, by segment, and a list of the freed
 /// blocks that wait for streams.
 class active_model {

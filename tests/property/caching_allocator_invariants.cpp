@@ -15,6 +15,7 @@
 namespace {
 
 using namespace memprof;
+using namespace memprof::extend;
 using namespace memprof::property;
 
 /// Which addresses the device backs with memory: from, to, none of them touching.

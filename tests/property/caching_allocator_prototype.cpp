@@ -19,6 +19,7 @@
 namespace {
 
 using namespace memprof;
+using namespace memprof::extend;
 using namespace memprof::property;
 
 /// The prototype leaves its blocks to the end of the program.

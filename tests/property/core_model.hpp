@@ -14,6 +14,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// A rectangle of cores from its four bytes: left, top, right, bottom.
 struct core_rectangle {
   std::uint32_t packed;

@@ -19,6 +19,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// Folds the segments of a profile that has all of them, from the definitions: what is kept is found anew for every segment by
 /// looking at all that came before, and numbers are summed up in vectors.
 class fold_model {

@@ -22,6 +22,7 @@
 namespace {
 
 using namespace memprof;
+using namespace memprof::extend;
 using namespace memprof::property;
 
 constexpr std::string_view space_name = "cuda:0";

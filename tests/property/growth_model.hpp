@@ -14,6 +14,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// Who grows, from the definitions: every block's life is kept, and what each owner had is added up at the end of every step.
 class growth_model {
  public:
@@ -42,7 +44,7 @@ class growth_model {
         beyond.push_back(
             std::max<std::int64_t>(0, space.reserved.segments[end].current - space.segments[end].cumulative_current));
       }
-      add(result, std::string{reserved_beyond_blocks}, beyond);
+      add(result, std::string{detail::reserved_beyond_blocks}, beyond);
     }
     std::stable_sort(result.begin(), result.end(),
                      [](const owner_growth& left, const owner_growth& right) { return left.per_step > right.per_step; });

@@ -25,6 +25,7 @@
 namespace {
 
 using namespace memprof;
+using namespace memprof::extend;
 using namespace memprof::property;
 
 constexpr std::array<std::string_view, label_count> label_texts{"forward",
@@ -76,7 +77,7 @@ class name_tables {
 
  private:
   detail::label_table labels_;
-  std::array<label, memprof::ledger::max_spaces> space_labels_{};
+  std::array<label, memprof::extend::ledger::max_spaces> space_labels_{};
   clock_readings clock_;
   bool in_order_ = true;
 };
@@ -139,7 +140,7 @@ void limit(ledger& fed, const sequence& limits) {
   limit(events, fed);
   feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
   if (fed.is_complete) events.end_segment(end_label, end_stamp);
-  const profile built = build_profile(events, names().ledger(fed.is_complete));
+  const profile built = detail::build_profile(events, names().ledger(fed.is_complete));
   profile expected = of_model(fed);
   accept_rounding(expected, built);
   return difference(built, expected);
@@ -151,7 +152,7 @@ void limit(ledger& fed, const sequence& limits) {
   limit(events, fed);
   feed(events, fed.steps, 0, fed.steps.size(), fed.steps.size());
   if (fed.is_complete) events.end_segment(end_label, end_stamp);
-  const profile built = build_profile(events, names().ledger(fed.is_complete));
+  const profile built = detail::build_profile(events, names().ledger(fed.is_complete));
   std::string text;
   for (const space_profile& space : built.spaces) {
     for (const std::string& sentence : contradictions(built, space)) text += "  " + space.name + ": " + sentence + '\n';
@@ -167,7 +168,7 @@ void limit(ledger& fed, const sequence& limits) {
   ledger whole{fed.options, first_stamp};
   limit(whole, fed);
   feed(whole, fed.steps, 0, fed.steps.size(), fed.steps.size());
-  const profile expected = build_profile(whole, names().ledger(false));
+  const profile expected = detail::build_profile(whole, names().ledger(false));
   for (const std::size_t longest_run : {std::size_t{1}, std::size_t{9}, std::size_t{32}}) {
     ledger cut{fed.options, first_stamp};
     limit(cut, fed);
@@ -175,9 +176,9 @@ void limit(ledger& fed, const sequence& limits) {
     for (const std::size_t middle : {fed.steps.size() / 3, fed.steps.size() / 2, fed.steps.size()}) {
       feed(cut, fed.steps, first, middle, longest_run);
       first = middle;
-      (void)build_profile(cut, names().ledger(false));
+      (void)detail::build_profile(cut, names().ledger(false));
     }
-    std::string text = difference(build_profile(cut, names().ledger(false)), expected);
+    std::string text = difference(detail::build_profile(cut, names().ledger(false)), expected);
     if (cut.events() != whole.events()) text += "  the number of events differs\n";
     if (!text.empty()) return "  with runs of at most " + std::to_string(longest_run) + " events\n" + text;
   }
@@ -245,7 +246,7 @@ TEST_CASE("property: who grows in a profile is who grows by a brute-force model,
       several += space.growing.size() > 1;
       for (const owner_growth& owner : space.growing) {
         outside += owner.owner.empty();
-        reserved += owner.owner == reserved_beyond_blocks;
+        reserved += owner.owner == detail::reserved_beyond_blocks;
         late += owner.since_step > 0;
         unseen_begin += owner.since_step < 0;
         in_parts += owner.within_steps > 1;

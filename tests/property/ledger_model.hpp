@@ -26,6 +26,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// What the ids of a sequence mean; the model has no table of labels.
 struct model_names {
   std::vector<std::string> labels;  ///< label n is labels[n - 1]

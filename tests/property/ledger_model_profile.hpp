@@ -4,6 +4,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 inline std::string ledger_model::path_of(const model_names& names, std::size_t index) const {
   const auto escaped = [&](std::size_t one) {
     if (operations_[one].name == others_label) return std::string{"\\other"};
@@ -55,7 +57,7 @@ inline live_set ledger_model::live_set_of(const model_names& names, const std::v
     set.by_operation.pop_back();
   }
   for (auto& [category, row] : by_category) {
-    row.owner = category_names[category];
+    row.owner = detail::category_names[category];
     set.by_category.push_back(row);
   }
   std::stable_sort(set.by_category.begin(), set.by_category.end(), greatest_first);
@@ -262,7 +264,7 @@ inline memory_profile ledger_model::memory_profile_of(const model_names& names, 
   for (const auto& [index, sum] : by_operation)
     set.by_operation.push_back({owner_of(names, index), bounded(sum.first), sum.second});
   for (const auto& [index, sum] : by_category)
-    set.by_category.push_back({std::string{category_names[index]}, bounded(sum.first), sum.second});
+    set.by_category.push_back({std::string{detail::category_names[index]}, bounded(sum.first), sum.second});
   std::stable_sort(set.by_operation.begin(), set.by_operation.end(), greatest_first);
   std::stable_sort(set.by_category.begin(), set.by_category.end(), greatest_first);
   set.bytes = bounded(peak.bytes);

@@ -14,6 +14,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// The lifetimes in one memory space, from their definitions: every block's life is kept, lifetimes are sorted, and what was live
 /// of the blocks that came and went within a segment is added up at each of their allocations.
 class lifetime_model {

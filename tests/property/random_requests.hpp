@@ -11,6 +11,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 enum class request_kind : std::uint8_t { allocate, deallocate, record_stream, synchronize, empty_cache };
 
 /// What is asked of a caching allocator.

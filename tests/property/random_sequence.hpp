@@ -15,6 +15,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// Splitmix64: the same numbers on every platform, unlike the distributions of <random>.
 class random_numbers {
  public:

@@ -11,6 +11,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// What an allocator held of the device, from its definition: a list of pieces, summed up anew after each event.
 class reserved_model {
  public:

@@ -21,6 +21,7 @@
 namespace {
 
 using namespace memprof;
+using namespace memprof::extend;
 using namespace memprof::property;
 
 /// A sequence as the records of a trace.
@@ -114,15 +115,15 @@ TEST_CASE("property: a trace that begins with a saved state gives the profile of
     cut_off.visit(resumed);
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality()
                               << "', cut off after " << cut << " of " << made.size() << " steps");
-    const profile so_far = build_profile_of(whole);
+    const profile so_far = detail::build_profile_of(whole);
     made.put(whole, cut, made.size());
-    if (!is_possible(build_profile_of(whole))) continue;
+    if (!is_possible(detail::build_profile_of(whole))) continue;
     ++compared;
-    REQUIRE(difference(build_profile_of(resumed), so_far) == "");
+    REQUIRE(difference(detail::build_profile_of(resumed), so_far) == "");
     made.put(resumed, cut, made.size());
-    const profile expected = build_profile_of(whole);
-    REQUIRE(difference(build_profile_of(resumed), expected) == "");
-    REQUIRE(build_profile_of(resumed) == expected);
+    const profile expected = detail::build_profile_of(whole);
+    REQUIRE(difference(detail::build_profile_of(resumed), expected) == "");
+    REQUIRE(detail::build_profile_of(resumed) == expected);
     REQUIRE(resumed.events().events() == whole.events().events());
   }
   CHECK(compared > sequence_count() / 16);
@@ -145,8 +146,8 @@ TEST_CASE("property: who grows does not depend on whether the steps before were 
     made.put(whole, cut, made.size());
     made.put(resumed, cut, made.size());
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", training " << index << ", saved after " << cut << " of " << made.size());
-    const profile expected = build_profile_of(whole);
-    REQUIRE(difference(build_profile_of(resumed), expected) == "");
+    const profile expected = detail::build_profile_of(whole);
+    REQUIRE(difference(detail::build_profile_of(resumed), expected) == "");
     for (const space_profile& space : expected.spaces) growing += space.growing.size();
   }
   CHECK(growing > 4);
@@ -177,7 +178,7 @@ TEST_CASE("property: a saved state after a gap makes up for it, and one without 
     }
     INFO("MEMPROF_TEST_SEED=" << base_seed() << ", sequence " << index << " of personality '" << made.personality() << "', "
                               << kept << " of " << made.size() << " steps kept");
-    const profile expected = build_profile_of(whole);
+    const profile expected = detail::build_profile_of(whole);
     if (!is_possible(expected)) continue;
     ++compared;
     REQUIRE(difference(profile_of(with_gaps), expected) == "");
@@ -207,7 +208,7 @@ TEST_CASE("property: a trace that keeps its newest events gives the profile of a
                               << limit);
     REQUIRE(limited.size() + limited.dropped() == all.size());
     REQUIRE(limited.left_out() == 0);
-    const profile expected = build_profile_of(whole);
+    const profile expected = detail::build_profile_of(whole);
     if (!is_possible(expected)) continue;
     ++compared;
     dropped += limited.dropped() != 0 ? 1 : 0;

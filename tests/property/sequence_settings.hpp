@@ -8,6 +8,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 [[nodiscard]] inline std::uint64_t from_environment(const char* variable, std::uint64_t otherwise) {
   const char* const text = std::getenv(variable);
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);

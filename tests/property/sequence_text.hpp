@@ -11,6 +11,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// A sequence as lines that can be pasted into a test.
 [[nodiscard]] inline std::string to_code(const sequence& shown) {
   std::ostringstream out;

@@ -15,6 +15,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// What streams had, from its definition: every value that a row ever took, and the greatest of them at the end.
 class stream_model {
  public:

@@ -148,10 +148,11 @@ class random_profiles {
   void add_facts(memprof::profile& made) {
     std::vector<memprof::missing_source> missing(random_() % 12);
     for (memprof::missing_source& one : missing) one = {name(), name()};
-    made.facts = {memprof::to_table(missing),
-                  memprof::to_table<memprof::approximated_operation>({{name(), name(), bytes(), bytes()}}),
-                  memprof::to_table<memprof::unknown_read>({{name(), name(), bytes(), bytes()}}),
-                  memprof::to_table<memprof::assumed_size>({{name(), name(), name(), bytes(), bytes(), bytes(), bytes()}})};
+    made.facts = {
+        memprof::extend::to_table(missing),
+        memprof::extend::to_table<memprof::approximated_operation>({{name(), name(), bytes(), bytes()}}),
+        memprof::extend::to_table<memprof::unknown_read>({{name(), name(), bytes(), bytes()}}),
+        memprof::extend::to_table<memprof::assumed_size>({{name(), name(), name(), bytes(), bytes(), bytes(), bytes()}})};
     for (std::size_t count = random_() % 30; count > 0; --count) made.facts.push_back({name(), {name()}, {{std::int64_t{1}}}});
   }
 

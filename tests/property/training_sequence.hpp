@@ -11,6 +11,8 @@
 
 namespace memprof::property {
 
+using namespace extend;
+
 /// A training in which some operations keep what they allocate: in all steps or in some, from the begin or later, until the end
 /// or not, for good or until all of it is freed at once. Now and then nothing happens for many steps, or another name ends
 /// segments.

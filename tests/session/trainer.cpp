@@ -138,9 +138,9 @@ int child(const std::function<void()>& work) {
 /// Does not come to an end when a profile asks what it knows.
 struct stuck_backend {
   static constexpr std::string_view name = "stuck";
-  void attach(memprof::event_sink&, const memprof::capture_options&) {}
-  void detach(memprof::event_sink&) noexcept {}
-  void report_facts(memprof::event_sink&) {
+  void attach(memprof::extend::event_sink&, const memprof::capture_options&) {}
+  void detach(memprof::extend::event_sink&) noexcept {}
+  void report_facts(memprof::extend::event_sink&) {
     if (is_stuck) wait_for_the_end();
   }
   static inline std::atomic<bool> is_stuck{false};
@@ -149,12 +149,12 @@ struct stuck_backend {
 /// Takes its time when the capture ends.
 struct slow_backend {
   static constexpr std::string_view name = "slow";
-  void attach(memprof::event_sink&, const memprof::capture_options&) {}
-  void detach(memprof::event_sink&) noexcept {
+  void attach(memprof::extend::event_sink&, const memprof::capture_options&) {}
+  void detach(memprof::extend::event_sink&) noexcept {
     is_ending = true;
     ::usleep(200'000);
   }
-  void report_facts(memprof::event_sink&) {}
+  void report_facts(memprof::extend::event_sink&) {}
   static inline std::atomic<bool> is_ending{false};
 };
 

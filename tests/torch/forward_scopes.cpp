@@ -13,7 +13,7 @@ TEST_CASE("torch forward scopes: each thread's operators are distinguished by th
   const auto scopes = std::make_unique<forward_scopes>();
   for (std::uint64_t thread = 1; thread <= 4; ++thread) {
     for (std::int64_t sequence = 0; sequence < 1000; ++sequence) {
-      scopes->store(thread, sequence, static_cast<memprof::label>(1000 * thread + static_cast<std::uint64_t>(sequence)));
+      scopes->store(thread, sequence, static_cast<memprof::extend::label>(1000 * thread + static_cast<std::uint64_t>(sequence)));
     }
   }
   for (std::uint64_t thread = 1; thread <= 4; ++thread) {
@@ -29,7 +29,7 @@ TEST_CASE("torch forward scopes: the last 65,536 operators are known, and older 
   const auto scopes = std::make_unique<forward_scopes>();
   constexpr std::int64_t kept = 65536;
   for (std::int64_t sequence = 0; sequence < kept + 10; ++sequence) {
-    scopes->store(1, sequence, static_cast<memprof::label>(sequence + 1));
+    scopes->store(1, sequence, static_cast<memprof::extend::label>(sequence + 1));
   }
   CHECK(scopes->find(1, 9) == 0);
   CHECK(scopes->find(1, 10) == 11);

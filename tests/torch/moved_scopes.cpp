@@ -51,7 +51,7 @@ std::int64_t self_allocated(const memprof::profile& profile, std::string_view pa
 
 void check_nothing_is_open() {
   CHECK(memprof::detail::this_torch_thread()->open_count == 0);
-  CHECK(memprof::event_sink{}.innermost_name() == 0);
+  CHECK(memprof::extend::event_sink{}.innermost_name() == 0);
   CHECK(memprof::abi_1::this_thread.innermost_scope == 0);
 }
 

@@ -203,7 +203,7 @@ TEST_CASE("torch no_dispatch: a training that ends by its loss ends with a messa
 
 TEST_CASE("torch no_dispatch: what says that it reads memory finds what item() returns, and is listed") {
   auto capture = begin_no_dispatch();
-  const memprof::label reads = memprof::event_sink{}.label_of("reads memory");
+  const memprof::extend::label reads = memprof::extend::event_sink{}.label_of("reads memory");
   const auto read = [&](const torch::Tensor& tensor) {
     memprof::detail::read_memory(tensor, reads);
     return tensor;
@@ -236,7 +236,7 @@ TEST_CASE("torch no_dispatch: what says that it reads memory finds what item() r
 
 TEST_CASE("torch no_dispatch: what operators write after memory was read is there") {
   auto capture = begin_no_dispatch();
-  const memprof::label reads = memprof::event_sink{}.label_of("reads memory");
+  const memprof::extend::label reads = memprof::extend::event_sink{}.label_of("reads memory");
   auto numbers = unknown_numbers();
   numbers.data_ptr<float>()[5] = 2;
   memprof::detail::read_memory(numbers, reads);

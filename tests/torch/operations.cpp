@@ -260,7 +260,7 @@ TEST_CASE("torch operations: an asynchronous operator opens no scope, which its 
   for (int count = 0; count < 200; ++count) communicate();
   const at::Tensor after = at::empty({10});
   CHECK(memprof::detail::this_torch_thread()->open_count == 0);
-  CHECK(memprof::event_sink{}.innermost_name() == 0);
+  CHECK(memprof::extend::event_sink{}.innermost_name() == 0);
   CHECK(self_allocated(capture.profile(), "aten::empty") == 40);
   CHECK(invocations_of(capture.profile(), "gloo:all_reduce") == 0);
 }

@@ -245,7 +245,7 @@ TEST_CASE("torch outputs: shapes without end leave names to others") {
   memprof::detail::output_labels labels;
   constexpr auto most = static_cast<std::int64_t>(memprof::detail::output_labels::max_shapes);
   const auto text_of = [&](const torch::Tensor& tensor) {
-    return std::string{memprof::event_sink{}.text_of(labels.find(tensor))};
+    return std::string{memprof::extend::event_sink{}.text_of(labels.find(tensor))};
   };
   const auto storage = torch::ones({most + 2});
   for (std::int64_t size = 1; size <= most; ++size) (void)labels.find(storage.narrow(0, 0, size));

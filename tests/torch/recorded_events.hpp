@@ -160,15 +160,16 @@ class capture_events {
     return all_;
   }
 
-  void apply(const memprof::event* first, const memprof::event* last, std::uint32_t ring_id) {
-    for (const memprof::event* one = first; one != last; ++one) {
+  void apply(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t ring_id) {
+    for (const memprof::extend::event* one = first; one != last; ++one) {
       if (one->space != space_) continue;
       const auto bytes = static_cast<change>(one->bytes);
-      if (one->kind == memprof::event_kind::allocate || one->kind == memprof::event_kind::allocate_on_stream) {
+      if (one->kind == memprof::extend::event_kind::allocate || one->kind == memprof::extend::event_kind::allocate_on_stream) {
         live_[one->address] = bytes;
         all_.push_back(bytes);
       }
-      if (one->kind == memprof::event_kind::deallocate || one->kind == memprof::event_kind::deallocate_on_stream) {
+      if (one->kind == memprof::extend::event_kind::deallocate ||
+          one->kind == memprof::extend::event_kind::deallocate_on_stream) {
         // A free need not give the size, and one of a block from before is none.
         if (const auto known = live_.find(one->address); known != live_.end()) {
           all_.push_back(-known->second);

@@ -29,49 +29,49 @@ constexpr auto no_usage = [](std::uint32_t, const detail::open_scope&, std::uint
 
 }  // namespace
 
-void allocation_sequence::name(label id, std::string_view text) noexcept {
+void allocation_sequence::name(extend::label id, std::string_view text) noexcept {
   if (id == names_.size() + 1) names_.append(text);
 }
 
-void allocation_sequence::space(const space_definition& space) noexcept {
+void allocation_sequence::space(const extend::space_definition& space) noexcept {
   if (!space_name_.empty() && names_.text(space.name) == space_name_) space_ = space.id;
 }
 
-void allocation_sequence::events(const event* first, const event* last, std::uint32_t ring) {
+void allocation_sequence::events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
   detail::thread_scopes& on = thread_in(ring);
-  for (const event* next = first; next != last; ++next, ++events_) {
+  for (const extend::event* next = first; next != last; ++next, ++events_) {
     switch (next->kind) {
-      case event_kind::allocate:
-      case event_kind::allocate_on_stream:
+      case extend::event_kind::allocate:
+      case extend::event_kind::allocate_on_stream:
         if (next->space == space_) allocate(*next, on);
         break;
-      case event_kind::deallocate:
+      case extend::event_kind::deallocate:
         if (next->space == space_) deallocate(next->address, on);
         break;
-      case event_kind::deallocate_on_stream:
+      case extend::event_kind::deallocate_on_stream:
         if (next->space != space_) break;
         next->tag == 0 ? deallocate(next->address, on) : request_deallocation(next->address, on);
         break;
-      case event_kind::complete_deallocation:
+      case extend::event_kind::complete_deallocation:
         if (next->space == space_) complete_deallocation(next->address, operation_of(on));
         break;
-      case event_kind::deallocate_range:
+      case extend::event_kind::deallocate_range:
         if (next->space == space_) deallocate_range(*next, on);
         break;
-      case event_kind::scope_begin:
+      case extend::event_kind::scope_begin:
         (void)visitor_.begin(on, *next, 0, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
         break;
-      case event_kind::scope_end:
+      case extend::event_kind::scope_end:
         visitor_.end(on, *next, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
         break;
-      case event_kind::gap: is_missing_events_ = true; break;
-      case event_kind::thread_begin: visitor_.begin_thread(on, *next, detail::block::max_thread, no_usage); break;
+      case extend::event_kind::gap: is_missing_events_ = true; break;
+      case extend::event_kind::thread_begin: visitor_.begin_thread(on, *next, detail::block::max_thread, no_usage); break;
       default: break;  // memory of single cores has no caching allocator
     }
   }
 }
 
-bool allocation_sequence::saved_state(const saved_state_part& part) {
+bool allocation_sequence::saved_state(const detail::saved_state_part& part) {
   if ((!is_missing_events_ && events_ != 0) || !saved_state_.add(part)) return true;
   const bool is_sound = take_saved_state();
   saved_state_.clear();
@@ -125,7 +125,7 @@ void allocation_sequence::take_blocks(detail::state_reader& in, detail::live_blo
     std::uint32_t thread = 0;
     std::uint32_t node = 0;
     std::uint32_t category = 0;
-    label annotation = 0;
+    extend::label annotation = 0;
     in.amounts(held.bytes);
     in.numbers(distance, thread, node, category, annotation);
     in.require(node < visitor_.operations().size());
@@ -181,7 +181,7 @@ void allocation_sequence::go_on_with(detail::live_blocks& found) {
   }
 }
 
-void allocation_sequence::allocate(const event& recorded, const detail::thread_scopes& on) {
+void allocation_sequence::allocate(const extend::event& recorded, const detail::thread_scopes& on) {
   complete_deallocation(recorded.address, operation_of(on));  // or the address could not be given again
   const detail::live_blocks::insertion made = live_.insert(recorded.address);
   if (made.entry == nullptr) detail::raise("allocation_sequence: out of memory for the table of live blocks");
@@ -193,7 +193,7 @@ void allocation_sequence::allocate(const event& recorded, const detail::thread_s
   made.entry->bytes = recorded.bytes;
   block = recorded.bytes == 0 ? no_block : number_of_new_block();
   if (block == no_block) return;
-  const label stream = recorded.kind == event_kind::allocate_on_stream ? recorded.label : 0;
+  const extend::label stream = recorded.kind == extend::event_kind::allocate_on_stream ? recorded.label : 0;
   add_step(step_kind::allocate, block, operation_of(on), recorded.bytes, stream_of(stream));
 }
 
@@ -231,7 +231,7 @@ void allocation_sequence::complete_deallocation(std::uint64_t address, std::uint
   }
 }
 
-void allocation_sequence::deallocate_range(const event& recorded, const detail::thread_scopes& on) {
+void allocation_sequence::deallocate_range(const extend::event& recorded, const detail::thread_scopes& on) {
   std::vector<std::uint64_t> addresses;
   live_.for_each([&](const detail::block& live) {
     if (detail::is_in_range(recorded, live.address)) addresses.push_back(live.address);
@@ -253,7 +253,7 @@ std::uint32_t allocation_sequence::number_of_new_block() {
   return number;
 }
 
-std::uint16_t allocation_sequence::stream_of(label name) {
+std::uint16_t allocation_sequence::stream_of(extend::label name) {
   if (streams_[last_stream_] == name) return last_stream_;
   constexpr std::size_t most = std::size_t{1} << 16;
   auto found = std::find(streams_.begin(), streams_.end(), name);

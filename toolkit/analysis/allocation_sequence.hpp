@@ -49,29 +49,29 @@ class allocation_sequence {
  public:
   /// Selects the space by its number in the trace, or by name.
   explicit allocation_sequence(std::uint8_t space) : space_(space) {}
-  explicit allocation_sequence(std::string_view space) : space_name_(space), space_(any_space) {}
+  explicit allocation_sequence(std::string_view space) : space_name_(space), space_(extend::any_space) {}
   allocation_sequence(const allocation_sequence&) = delete;
   allocation_sequence& operator=(const allocation_sequence&) = delete;
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
-  void info(const capture_info& info) noexcept { visitor_.infer_from(info.leading_thread); }
-  void name(label id, std::string_view text) noexcept;
-  void space(const space_definition& space) noexcept;
-  void facts(fact_part&&) noexcept {}
+  void info(const extend::capture_info& info) noexcept { visitor_.infer_from(info.leading_thread); }
+  void name(extend::label id, std::string_view text) noexcept;
+  void space(const extend::space_definition& space) noexcept;
+  void facts(extend::fact_part&&) noexcept {}
 
   /// Adds the events [first, last) of one thread, identified by `ring`, in order; those of other memory spaces are only counted.
   /// Raises an error if there is no memory for the table of live blocks.
-  void events(const event* first, const event* last, std::uint32_t ring);
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring);
 
   /// Continues from a saved state if events before it are missing: blocks that disappeared meanwhile are freed, and new ones are
   /// allocated in their original order. False if it is damaged.
-  bool saved_state(const saved_state_part& part);
+  bool saved_state(const detail::saved_state_part& part);
 
   [[nodiscard]] const std::vector<allocation_step>& steps() const noexcept { return steps_; }
   /// The streams and pools that blocks were allocated for, by the labels of their `stream_and_pool`. The first has label 0: none
   /// was named. Those beyond 65,536 count as it.
-  [[nodiscard]] const std::vector<label>& streams() const noexcept { return streams_; }
+  [[nodiscard]] const std::vector<extend::label>& streams() const noexcept { return streams_; }
   /// An upper bound of the block numbers: the maximum number of live blocks.
   [[nodiscard]] std::uint32_t block_count() const noexcept { return block_count_; }
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return visitor_.operations(); }
@@ -97,7 +97,7 @@ class allocation_sequence {
     return visitor_.works_for(on).scopes.operation();
   }
   void go_on_with(detail::live_blocks& found);
-  void allocate(const event& recorded, const detail::thread_scopes& on);
+  void allocate(const extend::event& recorded, const detail::thread_scopes& on);
   void deallocate(std::uint64_t address, const detail::thread_scopes& on);
   /// Frees a block that streams may still use.
   void request_deallocation(std::uint64_t address, const detail::thread_scopes& on);
@@ -105,10 +105,10 @@ class allocation_sequence {
   void complete_deallocation(std::uint64_t address, std::uint32_t operation);
 
   /// Frees in the order of addresses.
-  void deallocate_range(const event& recorded, const detail::thread_scopes& on);
+  void deallocate_range(const extend::event& recorded, const detail::thread_scopes& on);
   void free_block(std::uint64_t block, std::uint32_t operation);
   [[nodiscard]] std::uint32_t number_of_new_block();
-  [[nodiscard]] std::uint16_t stream_of(label name);
+  [[nodiscard]] std::uint16_t stream_of(extend::label name);
   void add_step(step_kind kind, std::uint64_t block, std::uint32_t operation, std::uint64_t bytes = 0, std::uint16_t stream = 0);
 
   std::string space_name_;
@@ -123,12 +123,12 @@ class allocation_sequence {
   detail::live_blocks live_;                                  // `owner` is the block's number
   std::vector<std::uint32_t> unused_;                         // numbers of freed blocks
   std::unordered_map<std::uint64_t, std::uint32_t> awaited_;  // freed blocks that streams may still use, by address
-  std::vector<label> streams_{0};
+  std::vector<extend::label> streams_{0};
   std::uint16_t last_stream_ = 0;
   detail::label_table names_;
   detail::operation_visitor visitor_;
   std::map<std::uint32_t, std::unique_ptr<detail::thread_scopes>> threads_;  // by ring
 };
-static_assert(trace_visitor<allocation_sequence>);
+static_assert(extend::trace_visitor<allocation_sequence>);
 
 }  // namespace memprof::inline MEMPROF_ABI

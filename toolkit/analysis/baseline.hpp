@@ -75,29 +75,29 @@ struct run_baseline {
 };
 
 template <>
-inline constexpr name_list field_names<baseline_owner>{"operation", "operations", "held_bytes"};
+inline constexpr detail::name_list detail::field_names<baseline_owner>{"operation", "operations", "held_bytes"};
 template <>
-inline constexpr name_list nullable_fields<baseline_owner>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<baseline_owner>{"operation"};
 template <>
-inline constexpr name_list field_names<baseline_segment>{"segment", "peak_bytes", "owners", "other_bytes"};
+inline constexpr detail::name_list detail::field_names<baseline_segment>{"segment", "peak_bytes", "owners", "other_bytes"};
 template <>
-inline constexpr name_list later_fields<baseline_segment>{"owners", "other_bytes"};
+inline constexpr detail::name_list detail::later_fields<baseline_segment>{"owners", "other_bytes"};
 template <>
-inline constexpr name_list field_names<baseline_operation>{"operation", "operations", "held_bytes", "peak_bytes"};
+inline constexpr detail::name_list detail::field_names<baseline_operation>{"operation", "operations", "held_bytes", "peak_bytes"};
 template <>
-inline constexpr name_list nullable_fields<baseline_operation>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<baseline_operation>{"operation"};
 template <>
-inline constexpr name_list field_names<baseline_space>{
+inline constexpr detail::name_list detail::field_names<baseline_space>{
     "space",    "peak_bytes",     "end_bytes",  "segment",          "operation",
     "segments", "other_segments", "operations", "other_operations", "other_bytes"};
 template <>
-inline constexpr name_list nullable_fields<baseline_space>{"segment", "operation"};
+inline constexpr detail::name_list detail::nullable_fields<baseline_space>{"segment", "operation"};
 template <>
-inline constexpr name_list field_names<run_baseline>{"mode", "exact", "device", "spaces", "program"};
+inline constexpr detail::name_list detail::field_names<run_baseline>{"mode", "exact", "device", "spaces", "program"};
 template <>
-inline constexpr name_list nullable_fields<run_baseline>{"device", "program"};
+inline constexpr detail::name_list detail::nullable_fields<run_baseline>{"device", "program"};
 template <>
-inline constexpr name_list later_fields<run_baseline>{"program"};
+inline constexpr detail::name_list detail::later_fields<run_baseline>{"program"};
 
 /// Rows of a kind that a committed baseline has for a memory space. Equal layers are one row, so models of any depth fit.
 inline constexpr std::size_t most_baseline_rows = 64;

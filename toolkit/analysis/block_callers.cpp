@@ -19,7 +19,7 @@ callers_of_blocks block_callers_of(const profile& of) {
   callers_of_blocks callers;
   if (recorded->sample_bytes > 0) callers.from_bytes = static_cast<std::uint64_t>(recorded->from_bytes);
   const auto named = std::make_shared<std::unique_ptr<named_stacks>>();
-  callers.caller = [named](const detail::label_table& names, label stack) {
+  callers.caller = [named](const detail::label_table& names, extend::label stack) {
     if (*named == nullptr) *named = std::make_unique<named_stacks>(names);
     return (*named)->caller(stack);
   };

@@ -27,10 +27,10 @@ struct history_block {
   std::int64_t bytes = 0;  ///< on cores: across all of them
   event_number begin = 0;  ///< its allocation
   event_number end = never_freed;
-  std::uint32_t operation = 0;  ///< the innermost open one at its allocation: an index of `block_history::operations`
-  label annotation = 0;         ///< a key of `block_history::annotations`; 0: none
-  std::uint32_t born_in = 0;    ///< the innermost call then: an index of `block_history::calls`
-  std::uint32_t freed_in = 0;   ///< the innermost call on the freeing thread
+  std::uint32_t operation = 0;   ///< the innermost open one at its allocation: an index of `block_history::operations`
+  extend::label annotation = 0;  ///< a key of `block_history::annotations`; 0: none
+  std::uint32_t born_in = 0;     ///< the innermost call then: an index of `block_history::calls`
+  std::uint32_t freed_in = 0;    ///< the innermost call on the freeing thread
   memprof::category category = category::other;  ///< the last that it got
 };
 
@@ -53,8 +53,8 @@ struct block_history {
     event_number last = 0;  ///< the last event before the last use, or before the end of the operation that it was in
   };
   struct segment {
-    label name = 0;         ///< a key of `segment_names`
-    event_number last = 0;  ///< the last event in it
+    extend::label name = 0;  ///< a key of `segment_names`
+    event_number last = 0;   ///< the last event in it
   };
   struct tensor {
     std::vector<std::int64_t> shape;
@@ -71,8 +71,8 @@ struct block_history {
   std::vector<use> uses;              ///< of each block; empty if the trace has none (`capture_options::uses`), or as for calls
   std::int64_t unmatched_uses = 0;    ///< of memory at which no live block of any space begins
   std::vector<segment> segments;      ///< those that ended, in order
-  std::unordered_map<label, std::string> segment_names;
-  std::unordered_map<label, tensor> annotations;
+  std::unordered_map<extend::label, std::string> segment_names;
+  std::unordered_map<extend::label, tensor> annotations;
   bool has_allocator = false;  ///< the trace says what an allocator reserved in this space
 
   /// The names of an operation and those around it, outermost first.

@@ -31,27 +31,27 @@ class space_visitor {
  public:
   explicit space_visitor(std::string_view name) : name_(name) {}
 
-  void info(const capture_info&) {}
-  void name(label id, std::string_view text) {
+  void info(const extend::capture_info&) {}
+  void name(extend::label id, std::string_view text) {
     if (id == names_.size() + 1) names_.append(text);
   }
-  void space(const space_definition& space) {
+  void space(const extend::space_definition& space) {
     if (names_.text(space.name) == name_) space_ = space.id;
   }
-  void facts(fact_part&&) {}
+  void facts(extend::fact_part&&) {}
 
  protected:
-  [[nodiscard]] bool is_of_space(const event& happened) const noexcept { return happened.space == space_; }
-  [[nodiscard]] std::string_view text(label id) const noexcept { return names_.text(id); }
+  [[nodiscard]] bool is_of_space(const extend::event& happened) const noexcept { return happened.space == space_; }
+  [[nodiscard]] std::string_view text(extend::label id) const noexcept { return names_.text(id); }
 
  private:
   std::string_view name_;
-  std::uint8_t space_ = any_space;
+  std::uint8_t space_ = extend::any_space;
   detail::label_table names_;
 };
 
-[[nodiscard]] bool is_allocation(event_kind kind) noexcept {
-  return kind == event_kind::allocate || kind == event_kind::allocate_on_stream;
+[[nodiscard]] bool is_allocation(extend::event_kind kind) noexcept {
+  return kind == extend::event_kind::allocate || kind == extend::event_kind::allocate_on_stream;
 }
 
 /// Finds the events after which to divide.
@@ -59,9 +59,9 @@ class moment_search : public space_visitor {
  public:
   using space_visitor::space_visitor;
 
-  void events(const event* first, const event* last, std::uint32_t) {
+  void events(const extend::event* first, const extend::event* last, std::uint32_t) {
     for (; first != last; ++first, ++count_) {
-      is_incomplete_ = is_incomplete_ || first->kind == event_kind::gap;
+      is_incomplete_ = is_incomplete_ || first->kind == extend::event_kind::gap;
       if (is_of_space(*first)) take(*first);
     }
   }
@@ -71,8 +71,8 @@ class moment_search : public space_visitor {
   [[nodiscard]] const std::optional<std::uint64_t>& failure() const noexcept { return failure_; }
 
  private:
-  void take(const event& happened) {
-    if (happened.kind == event_kind::reserve) {
+  void take(const extend::event& happened) {
+    if (happened.kind == extend::event_kind::reserve) {
       const std::int64_t before = held_.peak();
       (void)held_.reserve(happened.address, happened.bytes);
       if (held_.peak() == before) return;
@@ -81,8 +81,8 @@ class moment_search : public space_visitor {
     } else if (is_allocation(happened.kind)) {
       if (std::exchange(awaits_block_, false)) peak_ = count_;
     } else {
-      if (happened.kind == event_kind::release) (void)held_.release(happened.address, happened.bytes);
-      if (happened.kind == event_kind::out_of_memory && !failure_) failure_ = count_;
+      if (happened.kind == extend::event_kind::release) (void)held_.release(happened.address, happened.bytes);
+      if (happened.kind == extend::event_kind::out_of_memory && !failure_) failure_ = count_;
       awaits_block_ = false;
     }
   }
@@ -101,7 +101,7 @@ class fragmentation_fold : public space_visitor {
   fragmentation_fold(std::string_view space, const caching_allocator_options& settings, const moment_search& moments)
       : space_visitor(space), settings_(settings), moments_(moments), is_expandable_(settings.expandable_segments) {}
 
-  void events(const event* first, const event* last, std::uint32_t ring) {
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
     for (; first != last && !is_done(); ++first, ++count_) {
       if (is_of_space(*first)) take(*first, ring);
       if (count_ == moments_.peak()) {
@@ -119,7 +119,7 @@ class fragmentation_fold : public space_visitor {
  private:
   struct range {
     std::uint64_t end;
-    label stream;
+    extend::label stream;
   };
   struct held_block {
     std::uint64_t bytes;
@@ -128,26 +128,26 @@ class fragmentation_fold : public space_visitor {
 
   [[nodiscard]] bool is_done() const noexcept { return count_ > moments_.peak() && count_ > moments_.failure().value_or(0); }
 
-  void take(const event& happened, std::uint32_t ring) {
+  void take(const extend::event& happened, std::uint32_t ring) {
     switch (happened.kind) {
-      case event_kind::allocate:
-      case event_kind::allocate_on_stream:
-        asking_[ring] = happened.kind == event_kind::allocate ? 0 : happened.label;
+      case extend::event_kind::allocate:
+      case extend::event_kind::allocate_on_stream:
+        asking_[ring] = happened.kind == extend::event_kind::allocate ? 0 : happened.label;
         allocate(happened);
         break;
-      case event_kind::deallocate: blocks_.erase(happened.address); break;
-      case event_kind::deallocate_on_stream: deallocate(happened); break;
-      case event_kind::complete_deallocation: complete(happened.address); break;
-      case event_kind::deallocate_range:
+      case extend::event_kind::deallocate: blocks_.erase(happened.address); break;
+      case extend::event_kind::deallocate_on_stream: deallocate(happened); break;
+      case extend::event_kind::complete_deallocation: complete(happened.address); break;
+      case extend::event_kind::deallocate_range:
         std::erase_if(blocks_, [&](const auto& block) { return detail::is_in_range(happened, block.first); });
         break;
-      case event_kind::reserve: reserve(happened); break;
-      case event_kind::release: release(happened); break;
+      case extend::event_kind::reserve: reserve(happened); break;
+      case extend::event_kind::release: release(happened); break;
       default: break;
     }
   }
 
-  void allocate(const event& happened) {
+  void allocate(const extend::event& happened) {
     blocks_[happened.address] = {happened.bytes, false};
     if (is_expandable_) return;
     const auto next = ranges_.upper_bound(happened.address);
@@ -157,7 +157,7 @@ class fragmentation_fold : public space_visitor {
     is_expandable_ = goes_on && happened.address < held.end && happened.address + happened.bytes > held.end;
   }
 
-  void deallocate(const event& happened) {
+  void deallocate(const extend::event& happened) {
     const auto found = blocks_.find(happened.address);
     if (found == blocks_.end()) return;
     if (happened.tag == 0) {
@@ -172,7 +172,7 @@ class fragmentation_fold : public space_visitor {
     if (found != blocks_.end() && found->second.is_pending) blocks_.erase(found);
   }
 
-  void reserve(const event& happened) {
+  void reserve(const extend::event& happened) {
     const std::uint64_t end = happened.address + happened.bytes;
     if (end <= happened.address) return;
     take_out(happened.address, end);
@@ -180,7 +180,7 @@ class fragmentation_fold : public space_visitor {
     reserved_for_ = happened.label;
   }
 
-  void release(const event& happened) {
+  void release(const extend::event& happened) {
     const auto found = ranges_.find(happened.address);
     if (happened.bytes == 0 && found == ranges_.end()) return;
     take_out(happened.address, happened.bytes == 0 ? found->second.end : happened.address + happened.bytes);
@@ -207,7 +207,7 @@ class fragmentation_fold : public space_visitor {
     return keeps_rest ? free : added;
   }
 
-  [[nodiscard]] fragmentation_moment moment(label asking, std::int64_t requested) {
+  [[nodiscard]] fragmentation_moment moment(extend::label asking, std::int64_t requested) {
     std::vector<std::pair<std::uint64_t, held_block>> sorted{blocks_.begin(), blocks_.end()};
     std::sort(sorted.begin(), sorted.end(), [](const auto& left, const auto& right) { return left.first < right.first; });
     detail::segment_division parts;
@@ -215,7 +215,7 @@ class fragmentation_fold : public space_visitor {
     auto block = sorted.cbegin();
     for (auto next = ranges_.cbegin(); next != ranges_.cend();) {
       const std::uint64_t begin = next->first;
-      const label stream = next->second.stream;
+      const extend::label stream = next->second.stream;
       std::uint64_t end = next->second.end;
       for (++next; is_expandable_ && next != ranges_.cend() && next->first == end && next->second.stream == stream; ++next) {
         end = next->second.end;
@@ -257,8 +257,8 @@ class fragmentation_fold : public space_visitor {
   std::uint64_t count_ = 0;
   std::map<std::uint64_t, range> ranges_;
   std::unordered_map<std::uint64_t, held_block> blocks_;
-  std::unordered_map<std::uint32_t, label> asking_;  ///< the stream of each thread's last allocation
-  label reserved_for_ = 0;
+  std::unordered_map<std::uint32_t, extend::label> asking_;  ///< the stream of each thread's last allocation
+  extend::label reserved_for_ = 0;
   bool is_expandable_;
 };
 

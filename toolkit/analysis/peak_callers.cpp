@@ -30,14 +30,14 @@ struct heap_peak_finder : replay_handler {
   std::uint64_t ordinal = 0;  ///< 0: there is none
 
   void on_allocation(const replay_state&, const replayed_block& block) {
-    if (block.space != cpu_space) return;
+    if (block.space != extend::cpu_space) return;
     live += static_cast<std::int64_t>(block.bytes);
     if (live <= peak) return;
     peak = live;
     ordinal = block.ordinal;
   }
   void on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
-    if (block.space == cpu_space) live -= static_cast<std::int64_t>(block.bytes);
+    if (block.space == extend::cpu_space) live -= static_cast<std::int64_t>(block.bytes);
   }
 };
 
@@ -48,8 +48,8 @@ struct heap_at_peak : replay_handler {
   std::vector<replayed_block> blocks;
 
   void on_allocation(const replay_state&, const replayed_block& block) {
-    if (block.space != cpu_space || block.ordinal != ordinal) return;
-    replay->for_each_live(cpu_space, [this](const replayed_block& live) { blocks.push_back(live); });
+    if (block.space != extend::cpu_space || block.ordinal != ordinal) return;
+    replay->for_each_live(extend::cpu_space, [this](const replayed_block& live) { blocks.push_back(live); });
   }
 };
 
@@ -117,7 +117,7 @@ struct small_blocks {
 }  // namespace
 
 peak_callers peak_callers_of(trace_source_view source, const heap_stacks& recorded, std::size_t largest_blocks) {
-  const clock_readings no_times;
+  const extend::clock_readings no_times;
   heap_peak_finder found;
   {
     trace_replay replay{found, no_times};
@@ -130,10 +130,10 @@ peak_callers peak_callers_of(trace_source_view source, const heap_stacks& record
   source.visit(replay);
 
   peak_callers result;
-  result.space = replay.state().space_name(cpu_space);
+  result.space = replay.state().space_name(extend::cpu_space);
   result.bytes = found.peak;
   result.missing_blocks = recorded.missing_blocks;
-  std::unordered_map<label, stack_sum> by_stack;
+  std::unordered_map<extend::label, stack_sum> by_stack;
   stack_sum all;
   small_blocks small;
   for (const replayed_block& block : at_peak.blocks) {

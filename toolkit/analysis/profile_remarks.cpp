@@ -75,7 +75,7 @@ std::vector<std::string> remarks_on(const profile& of, const space_profile& spac
     remarks.push_back("what " + path + " allocated is missing: it has a registry of its own; link the executable with -rdynamic");
   }
   if (const std::optional<process_account> process = process_account_of(of);
-      process && has_unrecorded_heap(*process) && !detail::is_device_name(space.name)) {
+      process && detail::has_unrecorded_heap(*process) && !detail::is_device_name(space.name)) {
     remarks.push_back(std::to_string(process->reading.unrecorded_heap_bytes) +
                       " bytes of malloc's blocks were not recorded: the bytes here lack them");
   }

@@ -32,14 +32,14 @@ step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const 
 
 step_need need_of(const decoder_model& model, training_setup setup) {
   if (setup.pipeline_stage < 0) setup.pipeline_stage = estimate_training_step(model, setup).pipeline_stage;
-  allocation_sequence sequence{cpu_space};  // the first space of the estimate
+  allocation_sequence sequence{extend::cpu_space};  // the first space of the estimate
   const training_estimate estimate = estimate_training_step(model, setup, &sequence);
   return need_of(sequence, estimate.space().cumulative_peak, setup.device);
 }
 
 predicted_fit predict_step(const decoder_model& model, training_setup setup) {
   if (setup.pipeline_stage < 0) setup.pipeline_stage = estimate_training_step(model, setup).pipeline_stage;
-  allocation_sequence sequence{cpu_space};
+  allocation_sequence sequence{extend::cpu_space};
   const training_estimate estimate = estimate_training_step(model, setup, &sequence);
   return predict_fit(sequence, estimate.step, estimate.space().name, setup.device);
 }

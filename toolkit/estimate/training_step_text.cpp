@@ -54,9 +54,6 @@ std::string model_text(const decoder_model& model, std::int64_t parameters) {
   return text + (model.tied_output ? ", tied output" : "") + ", " + with_thousands(std::to_string(parameters)) + " parameters";
 }
 
-}  // namespace detail
-
-namespace detail {
 namespace {
 
 std::string setup_text(const training_setup& setup, std::int64_t stage) {
@@ -84,15 +81,9 @@ std::string setup_text(const training_setup& setup, std::int64_t stage) {
 }
 
 }  // namespace
-}  // namespace detail
-
-namespace detail {
 
 std::string gibibytes_text(std::int64_t bytes) { return decimal(static_cast<double>(bytes) / 0x1p30, 3) + " GiB"; }
 
-}  // namespace detail
-
-namespace detail {
 namespace {
 
 /// Bytes of owners at the peak as rows: GiB, and the share of the peak.
@@ -164,7 +155,7 @@ std::string to_text(const training_estimate& estimate, const decoder_model& mode
   return "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
          "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + '\n' + detail::peak_text(estimate) +
          detail::room_text(estimate, room) + '\n' + detail::aligned_table(rows) + '\n' +
-         detail::owner_table("Category at the peak", live.by_category, live.bytes, category_names.size()) + '\n' +
+         detail::owner_table("Category at the peak", live.by_category, live.bytes, detail::category_names.size()) + '\n' +
          detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners);
 }
 

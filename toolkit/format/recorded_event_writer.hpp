@@ -16,12 +16,12 @@ inline constexpr std::uint32_t imported_operations = 131'072;
 
 /// An `event_writer` for events recorded elsewhere: it takes their time and thread, and any kind of event. `trace_writer` is one.
 template <class T>
-concept recorded_event_writer = event_writer<T> &&
-    requires(T writer, std::int64_t ns, std::uint32_t thread, std::string_view name, const event& other) {
+concept recorded_event_writer = extend::event_writer<T> &&
+    requires(T writer, std::int64_t ns, std::uint32_t thread, std::string_view name, const extend::event& other) {
   writer.at(ns);
   writer.on_thread(thread, name, std::uint64_t{});
   writer.put_event(other);
-  { writer.label_of(name) } -> std::same_as<label>;
+  { writer.label_of(name) } -> std::same_as<extend::label>;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

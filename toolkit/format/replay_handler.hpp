@@ -20,15 +20,15 @@ namespace memprof::inline MEMPROF_ABI {
 /// A block of a trace with everything known about it, for formats that keep single blocks.
 struct replayed_block {
   std::uint64_t address = 0;
-  std::uint64_t bytes = 0;      ///< on cores: across all of them
-  std::uint64_t ordinal = 0;    ///< of its allocation in its space, from 1
-  std::int64_t time_ns = 0;     ///< of its allocation
-  std::uint32_t thread = 0;     ///< that allocated it
-  std::uint32_t operation = 0;  ///< the innermost open one at its allocation: a node of `replay_state::operations`; 0: none
-  label annotation = 0;         ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
-  label stream = 0;             ///< `stream\x1fpool`
-  label call_stack = 0;         ///< the stack that asked for it: docs/trace_format.md; 0: not recorded
-  std::uint32_t cores = 0;      ///< packed `core_range`, if `is_on_cores`
+  std::uint64_t bytes = 0;       ///< on cores: across all of them
+  std::uint64_t ordinal = 0;     ///< of its allocation in its space, from 1
+  std::int64_t time_ns = 0;      ///< of its allocation
+  std::uint32_t thread = 0;      ///< that allocated it
+  std::uint32_t operation = 0;   ///< the innermost open one at its allocation: a node of `replay_state::operations`; 0: none
+  extend::label annotation = 0;  ///< `name\x1fshape\x1fdtype[\x1frequires_grad]`
+  extend::label stream = 0;      ///< `stream\x1fpool`
+  extend::label call_stack = 0;  ///< the stack that asked for it: docs/trace_format.md; 0: not recorded
+  std::uint32_t cores = 0;       ///< packed `core_range`, if `is_on_cores`
   std::uint8_t space = 0;
   memprof::category category = category::other;
   bool is_on_cores = false;
@@ -40,9 +40,9 @@ struct replayed_block {
 struct replay_state {
   std::int64_t now_ns = 0;
   std::uint64_t segment = 0;  ///< the number of segments that have ended
-  capture_info info;
+  extend::capture_info info;
   detail::label_table names;
-  label space_names[any_space + 1] = {};
+  extend::label space_names[extend::any_space + 1] = {};
   detail::operation_visitor visitor;
 
   [[nodiscard]] const detail::operation_tree& operations() const noexcept { return visitor.operations(); }
@@ -60,17 +60,17 @@ struct replay_handler {
   /// A live block is read or written: now, or until the innermost open operation of the thread ends.
   void on_use(const replay_state&, const replayed_block&, std::uint32_t /*thread*/, bool /*until_operation_ends*/) {}
   /// A use of memory at which no live block begins.
-  void on_unmatched_use(const replay_state&, const event&) {}
+  void on_unmatched_use(const replay_state&, const extend::event&) {}
   /// Operations began or ended on a thread; `open` are those open now.
   void on_operations(const replay_state&, std::uint32_t /*thread*/, const detail::scope_stack& /*open*/) {}
-  void on_thread(const replay_state&, std::uint32_t /*thread*/, label /*name*/, std::uint64_t /*system_id*/) {}
-  void on_segment_end(const replay_state&, label /*name*/) {}
+  void on_thread(const replay_state&, std::uint32_t /*thread*/, extend::label /*name*/, std::uint64_t /*system_id*/) {}
+  void on_segment_end(const replay_state&, extend::label /*name*/) {}
   /// A checkpoint, at which the live blocks are wanted; the name is 0 for a periodic one.
-  void on_checkpoint(const replay_state&, label /*name*/) {}
+  void on_checkpoint(const replay_state&, extend::label /*name*/) {}
   /// A free of a block that is not live.
-  void on_unmatched_free(const replay_state&, const event&, std::uint32_t /*thread*/) {}
+  void on_unmatched_free(const replay_state&, const extend::event&, std::uint32_t /*thread*/) {}
   /// `reserve`, `release`, `out_of_memory` or `complete_deallocation`.
-  void on_allocator_event(const replay_state&, const event&, std::uint32_t /*thread*/) {}
+  void on_allocator_event(const replay_state&, const extend::event&, std::uint32_t /*thread*/) {}
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

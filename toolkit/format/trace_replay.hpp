@@ -34,7 +34,7 @@ namespace memprof::inline MEMPROF_ABI {
 template <class Handler>
 class trace_replay {
  public:
-  trace_replay(Handler& handler, const clock_readings& clock) : handler_(handler), clock_(clock) {}
+  trace_replay(Handler& handler, const extend::clock_readings& clock) : handler_(handler), clock_(clock) {}
   trace_replay(const trace_replay&) = delete;
   trace_replay& operator=(const trace_replay&) = delete;
 
@@ -48,18 +48,18 @@ class trace_replay {
 
   // --- a trace_visitor ----------------------------------------------------------------------------------------------
 
-  void info(const capture_info& info) {
+  void info(const extend::capture_info& info) {
     state_.info = info;
     state_.visitor.infer_from(info.leading_thread);
   }
-  void name(label id, std::string_view text) {
+  void name(extend::label id, std::string_view text) {
     if (id == state_.names.size() + 1) state_.names.append(text);
   }
-  void space(const space_definition& space) { state_.space_names[space.id] = space.name; }
-  void facts(fact_part&&) {}
-  void events(const event* first, const event* last, std::uint32_t ring) {
+  void space(const extend::space_definition& space) { state_.space_names[space.id] = space.name; }
+  void facts(extend::fact_part&&) {}
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
     detail::thread_scopes& on = thread_in(ring);
-    for (const event* next = first; next != last; ++next) {
+    for (const extend::event* next = first; next != last; ++next) {
       if (next->stamp > stamp_) {
         stamp_ = next->stamp;
         state_.now_ns = clock_.to_ns(stamp_);
@@ -92,25 +92,25 @@ class trace_replay {
     return *spaces_[space];
   }
 
-  void apply(const event& happened, detail::thread_scopes& on, std::uint32_t ring) {
+  void apply(const extend::event& happened, detail::thread_scopes& on, std::uint32_t ring) {
     switch (happened.kind) {
-      case event_kind::allocate:
-      case event_kind::allocate_on_stream:
-      case event_kind::allocate_on_cores: allocate(happened, on); break;
-      case event_kind::deallocate:
-      case event_kind::deallocate_on_stream:
-      case event_kind::deallocate_on_cores: deallocate(happened, on); break;
-      case event_kind::deallocate_range: deallocate_range(happened, on); break;
-      case event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
-      case event_kind::annotate: annotate(happened); break;
-      case event_kind::use: use(happened, on.thread); break;
-      case event_kind::scope_begin:
+      case extend::event_kind::allocate:
+      case extend::event_kind::allocate_on_stream:
+      case extend::event_kind::allocate_on_cores: allocate(happened, on); break;
+      case extend::event_kind::deallocate:
+      case extend::event_kind::deallocate_on_stream:
+      case extend::event_kind::deallocate_on_cores: deallocate(happened, on); break;
+      case extend::event_kind::deallocate_range: deallocate_range(happened, on); break;
+      case extend::event_kind::deallocate_circular_buffers: deallocate_circular_buffers(happened, on); break;
+      case extend::event_kind::annotate: annotate(happened); break;
+      case extend::event_kind::use: use(happened, on.thread); break;
+      case extend::event_kind::scope_begin:
         if (state_.visitor.begin(on, happened, happened.stamp, no_usage,
                                  [this](std::uint32_t number) { return thread_of_number(number); }))
           handler_.on_operations(state_, on.thread, on.scopes);
         break;
-      case event_kind::scope_end: end_scope(happened, on); break;
-      case event_kind::thread_begin: {
+      case extend::event_kind::scope_end: end_scope(happened, on); break;
+      case extend::event_kind::thread_begin: {
         const std::uint32_t before = on.thread;
         state_.visitor.begin_thread(on, happened, detail::block::max_thread, no_usage);
         handler_.on_operations(state_, on.thread, on.scopes);
@@ -118,37 +118,37 @@ class trace_replay {
         handler_.on_thread(state_, on.thread, happened.label, happened.bytes);
         break;
       }
-      case event_kind::segment_end:
+      case extend::event_kind::segment_end:
         handler_.on_segment_end(state_, happened.label);
         ++state_.segment;
         break;
-      case event_kind::checkpoint: handler_.on_checkpoint(state_, happened.label); break;
-      case event_kind::reserve:
-      case event_kind::release:
-      case event_kind::out_of_memory:
-      case event_kind::complete_deallocation:
-        if (happened.space != any_space) handler_.on_allocator_event(state_, happened, on.thread);
+      case extend::event_kind::checkpoint: handler_.on_checkpoint(state_, happened.label); break;
+      case extend::event_kind::reserve:
+      case extend::event_kind::release:
+      case extend::event_kind::out_of_memory:
+      case extend::event_kind::complete_deallocation:
+        if (happened.space != extend::any_space) handler_.on_allocator_event(state_, happened, on.thread);
         break;
       default: break;
     }
   }
 
-  void allocate(const event& happened, const detail::thread_scopes& on) {
-    if (happened.space == any_space || happened.address == 0) return;
+  void allocate(const extend::event& happened, const detail::thread_scopes& on) {
+    if (happened.space == extend::any_space || happened.address == 0) return;
     const detail::scope_stack& source = state_.visitor.works_for(on).scopes;
     replayed_block made{happened.address, happened.bytes, 0, state_.now_ns, on.thread, source.operation()};
     made.space = happened.space;
     std::uint16_t tag = happened.tag;
-    if (happened.kind == event_kind::allocate_on_cores) {
-      const core_range cores = core_range::unpacked(happened.label);
+    if (happened.kind == extend::event_kind::allocate_on_cores) {
+      const extend::core_range cores = extend::core_range::unpacked(happened.label);
       tag &= 0xFFU;
-      if (!cores.is_valid() || happened.tag >> 8U > static_cast<unsigned>(buffer_kind::circular_buffer) ||
+      if (!cores.is_valid() || happened.tag >> 8U > static_cast<unsigned>(extend::buffer_kind::circular_buffer) ||
           __builtin_mul_overflow(happened.bytes, cores.count(), &made.bytes))
         return;
       made.is_on_cores = true;
       made.is_circular_buffer = happened.tag >> 8U != 0;
       made.cores = happened.label;
-    } else if (happened.kind == event_kind::allocate_on_stream) {
+    } else if (happened.kind == extend::event_kind::allocate_on_stream) {
       made.stream = happened.label;
     } else {
       made.call_stack = happened.label;
@@ -173,9 +173,9 @@ class trace_replay {
     handler_.on_allocation(state_, made);
   }
 
-  void deallocate(const event& happened, const detail::thread_scopes& on) {
-    if (happened.space == any_space) return;
-    const bool is_awaited = happened.kind == event_kind::deallocate_on_stream && happened.tag != 0;
+  void deallocate(const extend::event& happened, const detail::thread_scopes& on) {
+    if (happened.space == extend::any_space) return;
+    const bool is_awaited = happened.kind == extend::event_kind::deallocate_on_stream && happened.tag != 0;
     if (remove(blocks_of(happened.space), happened.address, on.thread, is_awaited)) return;
     if (happened.address != 0) handler_.on_unmatched_free(state_, happened, on.thread);
   }
@@ -191,8 +191,8 @@ class trace_replay {
     return true;
   }
 
-  void deallocate_range(const event& happened, const detail::thread_scopes& on) {
-    if (happened.space == any_space) return;
+  void deallocate_range(const extend::event& happened, const detail::thread_scopes& on) {
+    if (happened.space == extend::any_space) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> addresses;
     blocks.live.for_each([&](const detail::block& entry) {
@@ -201,20 +201,20 @@ class trace_replay {
     for (const std::uint64_t address : addresses) remove(blocks, address, on.thread);
   }
 
-  void deallocate_circular_buffers(const event& happened, const detail::thread_scopes& on) {
-    const core_range cores = core_range::unpacked(happened.label);
-    if (happened.space == any_space || !cores.is_valid()) return;
+  void deallocate_circular_buffers(const extend::event& happened, const detail::thread_scopes& on) {
+    const extend::core_range cores = extend::core_range::unpacked(happened.label);
+    if (happened.space == extend::any_space || !cores.is_valid()) return;
     space_blocks& blocks = blocks_of(happened.space);
     std::vector<std::uint64_t> ended;
     blocks.live.for_each([&](const detail::block& entry) {
       const replayed_block& live = blocks.slots[entry.owner];
-      if (live.is_circular_buffer && core_range::unpacked(live.cores).overlaps(cores)) ended.push_back(live.address);
+      if (live.is_circular_buffer && extend::core_range::unpacked(live.cores).overlaps(cores)) ended.push_back(live.address);
     });
     for (const std::uint64_t address : ended) remove(blocks, address, on.thread);
   }
 
-  void annotate(const event& happened) {
-    if (happened.tag > category_names.size()) return;
+  void annotate(const extend::event& happened) {
+    if (happened.tag > detail::category_names.size()) return;
     replayed_block* const named = find(happened);
     if (named == nullptr) return;
     const category before = named->category;
@@ -223,7 +223,7 @@ class trace_replay {
     handler_.on_annotation(state_, *named, before);
   }
 
-  void use(const event& happened, std::uint32_t thread) {
+  void use(const extend::event& happened, std::uint32_t thread) {
     if (const replayed_block* const used = find(happened); used != nullptr) {
       handler_.on_use(state_, *used, thread, happened.tag != 0);
     } else if (happened.address != 0) {
@@ -232,9 +232,9 @@ class trace_replay {
   }
 
   /// The live block that the event is about, in whichever space it is; null if there is none.
-  [[nodiscard]] replayed_block* find(const event& happened) {
-    const std::size_t first = happened.space == any_space ? 0 : happened.space;
-    const std::size_t last = happened.space == any_space ? any_space : first + 1U;
+  [[nodiscard]] replayed_block* find(const extend::event& happened) {
+    const std::size_t first = happened.space == extend::any_space ? 0 : happened.space;
+    const std::size_t last = happened.space == extend::any_space ? extend::any_space : first + 1U;
     for (std::size_t space = first; space < last; ++space) {
       if (spaces_[space] == nullptr) continue;
       const detail::live_blocks::place found = spaces_[space]->live.find(happened.address);
@@ -248,7 +248,7 @@ class trace_replay {
     return ring == detail::thread_numbers::no_ring ? nullptr : threads_.at(ring).get();
   }
 
-  void end_scope(const event& happened, detail::thread_scopes& on) {
+  void end_scope(const extend::event& happened, detail::thread_scopes& on) {
     detail::thread_scopes* ended_on = &on;
     state_.visitor.end(on, happened, no_usage, [&](std::uint32_t number) {
       detail::thread_scopes* const named = thread_of_number(number);
@@ -259,10 +259,10 @@ class trace_replay {
   }
 
   Handler& handler_;
-  const clock_readings& clock_;
+  const extend::clock_readings& clock_;
   std::uint64_t stamp_ = 0;
   replay_state state_;
-  std::unique_ptr<space_blocks> spaces_[any_space + 1];
+  std::unique_ptr<space_blocks> spaces_[extend::any_space + 1];
   std::unordered_map<std::uint32_t, std::unique_ptr<detail::thread_scopes>> threads_;  // by ring
   detail::thread_numbers numbers_;
 };

@@ -23,7 +23,7 @@ class trace_file {
   /// The caller keeps the file, which must be seekable; `path` is its name for messages.
   trace_file(std::FILE* file, std::filesystem::path path) : file_(file), path_(std::move(path)) {}
 
-  template <trace_visitor Visitor>
+  template <extend::trace_visitor Visitor>
   void visit(Visitor& visitor) const {
     std::rewind(file_);
     status_ = read_trace(file_, path_, visitor);
@@ -38,17 +38,17 @@ class trace_file {
 
 /// Collects the clock readings of a trace: later ones are needed for the times of earlier events.
 struct clock_visitor {
-  clock_readings clock;
+  extend::clock_readings clock;
 
-  void info(const capture_info& info) {
-    if (clock.empty()) clock = clock_readings{info.begin_stamp};
+  void info(const extend::capture_info& info) {
+    if (clock.empty()) clock = extend::clock_readings{info.begin_stamp};
   }
-  void name(label, std::string_view) {}
-  void space(const space_definition&) {}
-  void facts(fact_part&&) {}
-  void events(const event* first, const event* last, std::uint32_t) {
+  void name(extend::label, std::string_view) {}
+  void space(const extend::space_definition&) {}
+  void facts(extend::fact_part&&) {}
+  void events(const extend::event* first, const extend::event* last, std::uint32_t) {
     for (; first != last; ++first) {
-      if (first->kind == event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
+      if (first->kind == extend::event_kind::clock_reading) clock.add(first->stamp, static_cast<std::int64_t>(first->address));
     }
   }
 };

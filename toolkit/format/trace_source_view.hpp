@@ -63,7 +63,7 @@ class trace_source_view {
       : source_(&source),
         visit_([](const void* from, detail::trace_visitor_view& visitor) { static_cast<const Source*>(from)->visit(visitor); }) {}
 
-  template <trace_visitor Visitor>
+  template <extend::trace_visitor Visitor>
   void visit(Visitor& visitor) const {
     detail::trace_visitor_view_of<Visitor> passed{visitor};
     visit_(source_, passed);

@@ -48,7 +48,7 @@ class block_visitor {
   /// Applies an event that happens at `now`. Calls `listener.began(space, block)`, `ended(space, block)` and `relabelled(space,
   /// before, after)`, where `space` is an id; the listener may mark blocks.
   template <class Listener>
-  void apply(ledger& events, const memprof::event& happened, std::uint32_t ring, const moment& now, Listener& listener) {
+  void apply(ledger& events, const memprof::extend::event& happened, std::uint32_t ring, const moment& now, Listener& listener) {
     switch (happened.kind) {
       case event_kind::allocate:
       case event_kind::allocate_on_cores:
@@ -113,7 +113,7 @@ class block_visitor {
   }
 
   template <class Listener>
-  void begin(const space_ledger& space, const memprof::event& happened, const moment& now, Listener& listener) {
+  void begin(const space_ledger& space, const memprof::extend::event& happened, const moment& now, Listener& listener) {
     const block* const found = space.blocks().at(happened.address);
     if (found == nullptr) return;
     if (spaces_[happened.space] == nullptr) {

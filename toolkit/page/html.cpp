@@ -27,7 +27,7 @@ class rest_of_file {
   rest_of_file(std::FILE* file, const std::filesystem::path& name, trace_file_status& status)
       : file_(file), begin_(std::ftell(file)), name_(name), status_(status) {}
 
-  template <trace_visitor Visitor>
+  template <extend::trace_visitor Visitor>
   void visit(Visitor& visitor) const {
     if (std::fseek(file_, begin_, SEEK_SET) != 0) detail::raise_about_file("read", name_, detail::reason_in_errno());
     status_ = read_trace(file_, name_, visitor);

@@ -19,7 +19,7 @@ struct html_options {
   std::string (*gzip)(std::string_view) = nullptr;
   /// The calls of a stack by name, outermost first, for the flame graph of a trace with stacks; null: it is left out. The
   /// toolkit's is `calls_by_name()` of <memprof/toolkit/symbols/named_stacks.hpp>.
-  std::function<std::vector<std::string>(name_view names, label stack)> calls_of_stack = nullptr;
+  std::function<std::vector<std::string>(extend::name_view names, extend::label stack)> calls_of_stack = nullptr;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

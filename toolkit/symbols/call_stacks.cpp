@@ -19,10 +19,10 @@ namespace {
 
 }  // namespace
 
-const std::vector<detail::stack_frame>& call_stacks::frames(label stack) {
+const std::vector<detail::stack_frame>& call_stacks::frames(extend::label stack) {
   // Each stack refers to earlier ones, which come first.
-  for (std::vector<label> wanted{stack}; !wanted.empty();) {
-    const label next = wanted.back();
+  for (std::vector<extend::label> wanted{stack}; !wanted.empty();) {
+    const extend::label next = wanted.back();
     if (known_.find(next) != known_.end()) {
       wanted.pop_back();
       continue;
@@ -40,7 +40,7 @@ const std::vector<detail::stack_frame>& call_stacks::frames(label stack) {
   return known_[stack];
 }
 
-std::vector<detail::stack_frame> call_stacks::read(label stack) const {
+std::vector<detail::stack_frame> call_stacks::read(extend::label stack) const {
   detail::stack_text_reader in{names_.text(stack)};
   std::vector<detail::stack_frame> found;
   if (const auto outer = known_.find(in.outer().stack); in.outer().stack != 0 && outer != known_.end())

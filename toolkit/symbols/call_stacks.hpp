@@ -12,10 +12,10 @@ namespace memprof::inline MEMPROF_ABI {
 class call_stacks {
  public:
   /// `names` must outlive it.
-  explicit call_stacks(name_view names) noexcept : names_(names) {}
+  explicit call_stacks(extend::name_view names) noexcept : names_(names) {}
 
   /// The frames of a stack, outermost first; empty if the label is 0 or no stack. Valid as long as the object.
-  [[nodiscard]] const std::vector<detail::stack_frame>& frames(label stack);
+  [[nodiscard]] const std::vector<detail::stack_frame>& frames(extend::label stack);
 
   /// The text of a frame's module (`module_text`).
   [[nodiscard]] detail::module_text module_of(const detail::stack_frame& frame) const noexcept {
@@ -24,10 +24,10 @@ class call_stacks {
 
  private:
   /// Those of a stack whose parts are known.
-  [[nodiscard]] std::vector<detail::stack_frame> read(label stack) const;
+  [[nodiscard]] std::vector<detail::stack_frame> read(extend::label stack) const;
 
-  name_view names_;
-  std::unordered_map<label, std::vector<detail::stack_frame>> known_;
+  extend::name_view names_;
+  std::unordered_map<extend::label, std::vector<detail::stack_frame>> known_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -70,39 +70,39 @@ const std::vector<source_frame>& named_stacks::calls_at(const detail::stack_fram
   return found->second;
 }
 
-std::vector<source_frame> named_stacks::calls(label stack) {
+std::vector<source_frame> named_stacks::calls(extend::label stack) {
   return calls_until(stack, [](const source_frame&) { return false; });
 }
 
-std::vector<std::string> named_stacks::texts(label stack) {
+std::vector<std::string> named_stacks::texts(extend::label stack) {
   std::vector<std::string> found;
   for (const source_frame& call : calls(stack)) found.push_back(to_text(call));
   std::reverse(found.begin(), found.end());
   return found;
 }
 
-std::string named_stacks::caller(label stack) {
+std::string named_stacks::caller(extend::label stack) {
   const auto [found, is_new] = known_callers_.try_emplace(stack);
   // What called it does not matter, and most of a stack's names are never looked for.
   if (is_new) found->second = caller_of(calls_until(stack, [](const source_frame& call) { return !is_of_library(call); }));
   return found->second;
 }
 
-std::function<std::vector<std::string>(name_view names, label stack)> calls_by_name() {
-  return [named = std::make_shared<std::optional<named_stacks>>()](name_view names, label stack) {
+std::function<std::vector<std::string>(extend::name_view names, extend::label stack)> calls_by_name() {
+  return [named = std::make_shared<std::optional<named_stacks>>()](extend::name_view names, extend::label stack) {
     if (!named->has_value()) named->emplace(names);
     return (*named)->texts(stack);
   };
 }
 
-std::function<std::vector<std::vector<source_frame>>(name_view names, label stack)> frames_by_name() {
-  return [named = std::make_shared<std::optional<named_stacks>>()](name_view names, label stack) {
+std::function<std::vector<std::vector<source_frame>>(extend::name_view names, extend::label stack)> frames_by_name() {
+  return [named = std::make_shared<std::optional<named_stacks>>()](extend::name_view names, extend::label stack) {
     if (!named->has_value()) named->emplace(names);
     return (*named)->frames(stack);
   };
 }
 
-std::vector<std::vector<source_frame>> named_stacks::frames(label stack) {
+std::vector<std::vector<source_frame>> named_stacks::frames(extend::label stack) {
   const std::vector<detail::stack_frame>& frames = stacks_.frames(stack);
   std::vector<std::vector<source_frame>> all;
   for (auto frame = frames.rbegin() + unnamed_hook_frames(frames); frame != frames.rend(); ++frame) {
@@ -125,7 +125,7 @@ std::ptrdiff_t named_stacks::unnamed_hook_frames(const std::vector<detail::stack
 }
 
 template <class IsLast>
-std::vector<source_frame> named_stacks::calls_until(label stack, IsLast is_last) {
+std::vector<source_frame> named_stacks::calls_until(extend::label stack, IsLast is_last) {
   const std::vector<detail::stack_frame>& frames = stacks_.frames(stack);
   std::vector<source_frame> all;
   for (auto frame = frames.rbegin() + unnamed_hook_frames(frames); frame != frames.rend(); ++frame) {

@@ -29,20 +29,20 @@ namespace memprof::inline MEMPROF_ABI {
 class named_stacks {
  public:
   /// `names` are the trace's, and must outlive it.
-  explicit named_stacks(name_view names) noexcept : stacks_(names) {}
+  explicit named_stacks(extend::name_view names) noexcept : stacks_(names) {}
 
   /// The calls, innermost first, with those that were inlined, without the hook's own; empty if there is no such stack.
-  [[nodiscard]] std::vector<source_frame> calls(label stack);
+  [[nodiscard]] std::vector<source_frame> calls(extend::label stack);
   /// The same, as a list for each return address: the functions that were inlined there are together.
-  [[nodiscard]] std::vector<std::vector<source_frame>> frames(label stack);
+  [[nodiscard]] std::vector<std::vector<source_frame>> frames(extend::label stack);
   /// The texts of the calls, outermost first, as flame graphs show them.
-  [[nodiscard]] std::vector<std::string> texts(label stack);
+  [[nodiscard]] std::vector<std::string> texts(extend::label stack);
   /// `caller_of` these; empty if there are none.
-  [[nodiscard]] std::string caller(label stack);
+  [[nodiscard]] std::string caller(extend::label stack);
 
  private:
   template <class IsLast>
-  [[nodiscard]] std::vector<source_frame> calls_until(label stack, IsLast is_last);
+  [[nodiscard]] std::vector<source_frame> calls_until(extend::label stack, IsLast is_last);
   [[nodiscard]] const std::vector<source_frame>& calls_at(const detail::stack_frame& frame);
   /// How many of a stack's innermost frames have no name and lead to a function of `malloc`'s family in the same file: the hook
   /// of a stripped program.
@@ -50,14 +50,15 @@ class named_stacks {
 
   call_stacks stacks_;
   symbolizer symbols_;
-  std::map<std::pair<label, std::uint64_t>, std::vector<source_frame>> known_calls_;
-  std::unordered_map<label, std::string> known_callers_;
+  std::map<std::pair<extend::label, std::uint64_t>, std::vector<source_frame>> known_calls_;
+  std::unordered_map<extend::label, std::string> known_callers_;
 };
 
 /// `named_stacks::texts` as a function, of the names that it is first called with. Nothing is looked up before.
-[[nodiscard]] std::function<std::vector<std::string>(name_view names, label stack)> calls_by_name();
+[[nodiscard]] std::function<std::vector<std::string>(extend::name_view names, extend::label stack)> calls_by_name();
 
 /// `named_stacks::frames` in the same way.
-[[nodiscard]] std::function<std::vector<std::vector<source_frame>>(name_view names, label stack)> frames_by_name();
+[[nodiscard]] std::function<std::vector<std::vector<source_frame>>(extend::name_view names, extend::label stack)>
+frames_by_name();
 
 }  // namespace memprof::inline MEMPROF_ABI

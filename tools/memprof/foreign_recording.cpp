@@ -119,20 +119,21 @@ class foreign_reader {
     return options_.operations != 0 ? options_.operations : memprof::imported_operations;
   }
   /// What a source says about its recording, with the limit asked for.
-  [[nodiscard]] memprof::capture_info with_limit(memprof::capture_info info) const {
+  [[nodiscard]] memprof::extend::capture_info with_limit(memprof::extend::capture_info info) const {
     info.operations = operations();
     return info;
   }
   void remark(const std::string& what) const { print_error(subcommand_, "'" + path_ + "': " + what); }
   /// Ends the trace. If the file is damaged, records a gap, so that no number counts as exact.
-  static void finish(memprof::trace_writer& writer, const std::string& damage, std::string_view last_segment) {
-    if (!damage.empty()) writer.put_event({0, 0, 1, 0, memprof::event_kind::gap, memprof::any_space, 0});  // at least one
+  static void finish(memprof::extend::trace_writer& writer, const std::string& damage, std::string_view last_segment) {
+    if (!damage.empty())
+      writer.put_event({0, 0, 1, 0, memprof::extend::event_kind::gap, memprof::extend::any_space, 0});  // at least one
     writer.finish(last_segment);
   }
 
   reading_result read_torch() {
     memprof::torch_snapshot_source source{file_, path_, kept_frames()};
-    memprof::trace_writer writer{trace_, with_limit(source.info())};
+    memprof::extend::trace_writer writer{trace_, with_limit(source.info())};
     const std::string_view last_segment = source.write_to(writer);
     finish(writer, source.damage(), last_segment);
     for (const std::string& each : source.remarks()) remark(each);
@@ -140,20 +141,20 @@ class foreign_reader {
   }
   reading_result read_session() {
     memprof::session_source source{file_, path_};
-    memprof::trace_writer writer{trace_, with_limit(source.info())};
+    memprof::extend::trace_writer writer{trace_, with_limit(source.info())};
     source.write_to(writer);
     finish(writer, source.damage(), "SESSION");
     return {source.damage()};
   }
   reading_result read_rmm() {
-    memprof::trace_writer writer{trace_};
+    memprof::extend::trace_writer writer{trace_};
     const std::string damage = memprof::read_rmm_log(file_, path_, writer);
     finish(writer, damage, "RMM_LOG");
     return {damage};
   }
   reading_result read_heaptrack() {
     memprof::heaptrack_source source{file_, path_, options_.frames.empty() ? std::nullopt : std::optional{kept_frames()}};
-    memprof::trace_writer writer{trace_, with_limit(source.info())};
+    memprof::extend::trace_writer writer{trace_, with_limit(source.info())};
     source.write_to(writer);
     finish(writer, source.damage(), "HEAPTRACK");
     if (source.is_attached())
@@ -181,7 +182,7 @@ class foreign_reader {
   }
   reading_result read_ttnn() {
     memprof::ttnn_graph_source source{file_, path_};
-    memprof::trace_writer writer{trace_, with_limit(memprof::ttnn_graph_source::info())};
+    memprof::extend::trace_writer writer{trace_, with_limit(memprof::ttnn_graph_source::info())};
     const std::uint64_t unknown =
         source.write_to(writer, options_.per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
     finish(writer, source.damage(), "TRACE");

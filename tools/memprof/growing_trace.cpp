@@ -55,9 +55,9 @@ bool copy_rest(std::FILE* from, std::FILE* to) {
 /// The chunks in the temporary file, and the names and facts that precede the events in memory.
 class growing_trace::older_part final : public memprof::detail::trace_head {
  public:
-  void info(const memprof::capture_info& info) override { definitions_.info(info); }
-  void name(memprof::label id, std::string_view text) noexcept override { definitions_.name(id, text); }
-  void space(const memprof::space_definition& space) noexcept override { definitions_.space(space); }
+  void info(const memprof::extend::capture_info& info) override { definitions_.info(info); }
+  void name(memprof::extend::label id, std::string_view text) noexcept override { definitions_.name(id, text); }
+  void space(const memprof::extend::space_definition& space) noexcept override { definitions_.space(space); }
   void facts(memprof::fact_table&& table) override { definitions_.facts(table); }
   [[nodiscard]] std::uint64_t drop(const unsigned char* bytes, std::size_t size) noexcept override {
     definitions_.for_each_chunk([this](const unsigned char* part, std::size_t part_size) { put(part, part_size); });
@@ -76,7 +76,8 @@ class growing_trace::older_part final : public memprof::detail::trace_head {
   bool write_with(const memprof::trace& newer, std::FILE* out) const {
     memprof::trace tail;
     if (newer.left_out() != 0) {
-      const memprof::event gap{0, 0, newer.left_out(), 0, memprof::event_kind::gap, memprof::any_space, 0};
+      const memprof::extend::event gap{0, 0, newer.left_out(), 0, memprof::extend::event_kind::gap, memprof::extend::any_space,
+                                       0};
       tail.events(&gap, &gap + 1, memprof::detail::no_ring_id);
     }
     const auto for_each_chunk = [&](auto&& visit) {

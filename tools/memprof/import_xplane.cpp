@@ -26,9 +26,9 @@ std::vector<std::string> read_xplane(std::FILE* file, const std::string& path, c
   memprof::xplane_trace_options options;
   options.program = program;
   memprof::xplane_trace source{profile, options};
-  memprof::capture_info info = source.info();
+  memprof::extend::capture_info info = source.info();
   info.operations = operations;
-  memprof::trace_writer writer{trace, info};
+  memprof::extend::trace_writer writer{trace, info};
   source.write_to(
       writer, [&](memprof::hlo_group group, std::string_view op_name) { return memprof::category_of(classes, group, op_name); });
   writer.finish("");

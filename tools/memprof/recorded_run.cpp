@@ -95,38 +95,41 @@ void set_environment(const std::filesystem::path& library, const std::filesystem
 struct trace_copy {
   memprof::trace target;
   std::map<std::string, memprof::fact_table> tables;
-  memprof::label last_name = 0;
+  memprof::extend::label last_name = 0;
   std::string command_line;
 
-  void info(const memprof::capture_info& info) {
+  void info(const memprof::extend::capture_info& info) {
     command_line = info.process.command_line;
     target.info(info);
   }
-  void name(memprof::label id, std::string_view text) {
+  void name(memprof::extend::label id, std::string_view text) {
     last_name = std::max(last_name, id);
     target.name(id, text);
   }
-  void space(const memprof::space_definition& space) { target.space(space); }
-  void facts(memprof::fact_part&& part) {
+  void space(const memprof::extend::space_definition& space) { target.space(space); }
+  void facts(memprof::extend::fact_part&& part) {
     memprof::fact_table& whole = tables[part.table.name];
     if (part.first_row == 0) whole = {part.table.name, part.table.columns, {}};
     std::move(part.table.rows.begin(), part.table.rows.end(), std::back_inserter(whole.rows));
   }
-  void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) { target.events(first, last, ring); }
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t ring) {
+    target.events(first, last, ring);
+  }
 
   void missing(const memprof::missing_source& source) {
     memprof::fact_table& table = tables[std::string{memprof::missing_source::table}];
-    const memprof::fact_table more = memprof::to_table(std::vector<memprof::missing_source>{source});
+    const memprof::fact_table more = memprof::extend::to_table(std::vector<memprof::missing_source>{source});
     if (table.rows.empty()) table = {more.name, more.columns, {}};
     table.rows.push_back(more.rows[0]);
   }
 
   /// Ends the capture, as its process would have done had it not left by `_exit` or `exec`.
   void end() {
-    using memprof::event_kind;
+    using memprof::extend::event_kind;
     target.name(last_name + 1, memprof::detail::end_segment_name);
-    const std::array<memprof::event, 2> events{{{0, 0, 0, last_name + 1, event_kind::segment_end, memprof::any_space, 0},
-                                                {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0}}};
+    const std::array<memprof::extend::event, 2> events{
+        {{0, 0, 0, last_name + 1, event_kind::segment_end, memprof::extend::any_space, 0},
+         {0, 0, 0, 0, event_kind::capture_end, memprof::extend::any_space, 0}}};
     target.events(events.data(), events.data() + events.size(), memprof::detail::no_ring_id);
   }
 };

@@ -40,8 +40,8 @@
 namespace memprof_tool {
 namespace {
 
-using memprof::event;
-using memprof::event_kind;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 
 struct trace_arguments {
   std::string file;
@@ -54,14 +54,14 @@ struct trace_arguments {
 /// Prints events, one per line.
 class printer {
  public:
-  printer(const memprof::clock_readings& clock, bool as_json) : clock_{clock}, as_json_{as_json} {}
+  printer(const memprof::extend::clock_readings& clock, bool as_json) : clock_{clock}, as_json_{as_json} {}
 
-  void info(const memprof::capture_info&) {}
-  void name(memprof::label id, std::string_view text) {
+  void info(const memprof::extend::capture_info&) {}
+  void name(memprof::extend::label id, std::string_view text) {
     if (id == names_.size() + 1) names_.append(text);
   }
-  void space(const memprof::space_definition& space) { spaces_[space.id] = space.name; }
-  void facts(memprof::fact_part&&) {}
+  void space(const memprof::extend::space_definition& space) { spaces_[space.id] = space.name; }
+  void facts(memprof::extend::fact_part&&) {}
   void events(const event* first, const event* last, std::uint32_t ring) {
     thread& on = threads_[ring];
     for (; first != last; ++first) {
@@ -79,7 +79,7 @@ class printer {
     std::uint64_t stamp = 0;
   };
 
-  [[nodiscard]] std::string text_of(memprof::label id) const {
+  [[nodiscard]] std::string text_of(memprof::extend::label id) const {
     std::string text{names_.text(id)};
     std::replace(text.begin(), text.end(), '\x1f', ' ');
     return text;
@@ -92,14 +92,14 @@ class printer {
   }
   [[nodiscard]] static bool has_category(const event& happened) {
     const std::uint16_t value = happened.tag & 0xFFU;
-    return value != 0 && value <= memprof::category_names.size() && happened.kind != event_kind::use &&
+    return value != 0 && value <= memprof::detail::category_names.size() && happened.kind != event_kind::use &&
            (memprof::detail::has_address(happened.kind) || happened.kind == event_kind::scope_begin);
   }
 
   void print(const event& happened, const thread& on) {
     const std::int64_t ns = clock_.to_ns(on.stamp);
-    const std::string_view kind = memprof::to_string(happened.kind);
-    const bool has_space = happened.space != memprof::any_space;
+    const std::string_view kind = memprof::extend::to_string(happened.kind);
+    const bool has_space = happened.space != memprof::extend::any_space;
     nlohmann::ordered_json line = {{"time_ns", ns}, {"thread", on.number}, {"kind", kind}};
     if (has_space) line["space"] = text_of(spaces_[happened.space]);
     const bool is_operation = happened.kind == event_kind::scope_begin || happened.kind == event_kind::scope_end;
@@ -112,7 +112,7 @@ class printer {
         line["of_thread"] = happened.bytes >> 32U;
       }
     } else if (happened.kind == event_kind::out_of_memory) {
-      if (happened.address != memprof::unknown_device_free) line["device_free"] = happened.address;
+      if (happened.address != memprof::extend::unknown_device_free) line["device_free"] = happened.address;
     } else if (happened.address != 0) {
       line["address"] = happened.address;
     }
@@ -123,7 +123,7 @@ class printer {
     } else if (happened.label != 0) {
       line["label"] = happened.label;
     }
-    if (has_category(happened)) line["category"] = memprof::category_names[(happened.tag & 0xFFU) - 1U];
+    if (has_category(happened)) line["category"] = memprof::detail::category_names[(happened.tag & 0xFFU) - 1U];
     if (as_json_) {
       constexpr auto replace = nlohmann::ordered_json::error_handler_t::replace;
       print_json(line.dump(-1, ' ', false, replace) + '\n');
@@ -151,10 +151,10 @@ class printer {
     memprof_tool::print(std::string(head.data(), static_cast<std::size_t>(size)) + text + '\n');
   }
 
-  const memprof::clock_readings& clock_;
+  const memprof::extend::clock_readings& clock_;
   bool as_json_;
   memprof::detail::label_table names_;
-  std::array<memprof::label, memprof::any_space + 1> spaces_{};
+  std::array<memprof::extend::label, memprof::extend::any_space + 1> spaces_{};
   std::unordered_map<std::uint32_t, thread> threads_;
   std::uint64_t last_stamp_ = 0;
 };

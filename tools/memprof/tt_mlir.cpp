@@ -177,7 +177,7 @@ int analyze(const fs::path& log_path, bool as_json) {
 
   memprof::trace trace;
   memprof::tt_log_source source{log.get(), path};
-  memprof::trace_writer writer{trace, memprof::tt_log_source::info()};
+  memprof::extend::trace_writer writer{trace, memprof::tt_log_source::info()};
   writer.finish(source.write_to(writer));
   const fs::path trace_path = beside(".memtrace");
   memprof::write_trace(trace, trace_path);
@@ -283,9 +283,9 @@ int run(const tt_arguments& arguments, bool only_logs) {
 
 tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace, std::uint32_t operations) {
   memprof::tt_log_source source{file, path};
-  memprof::capture_info info = memprof::tt_log_source::info();
+  memprof::extend::capture_info info = memprof::tt_log_source::info();
   info.operations = operations;
-  memprof::trace_writer writer{trace, info};
+  memprof::extend::trace_writer writer{trace, info};
   writer.finish(source.write_to(writer));
   return {memprof::remarks_on(source), source.status().damage, memprof::is_whole(source.status())};
 }

@@ -273,7 +273,7 @@ void add_what_if(CLI::App& program, int& status) {
   command.add_option("--without", arguments->without, "blocks of this operation were never allocated")
       ->type_name("OWNER")
       ->allow_extra_args(false);
-  std::vector<std::string> categories{memprof::category_names.begin(), memprof::category_names.end()};
+  std::vector<std::string> categories{memprof::detail::category_names.begin(), memprof::detail::category_names.end()};
   command.add_option("--category", arguments->categories, "blocks of this category were never allocated")
       ->type_name("NAME")
       ->allow_extra_args(false)

@@ -108,8 +108,8 @@ class mapped_memory {
 
   void add(const void* address, std::size_t bytes) noexcept {
     const mapped_range added{reinterpret_cast<std::uintptr_t>(address), end_of(address, bytes)};
-    if (!ranges_.insert(added)) return memprof::event_sink{}.count_dropped_event();
-    record(memprof::event_kind::allocate, added);
+    if (!ranges_.insert(added)) return memprof::extend::event_sink{}.count_dropped_event();
+    record(memprof::extend::event_kind::allocate, added);
   }
 
   void remove(const void* address, std::size_t bytes) noexcept {
@@ -117,7 +117,7 @@ class mapped_memory {
     const mapped_range removed{reinterpret_cast<std::uintptr_t>(address), end_of(address, bytes)};
     mapped_range whole{};
     while (ranges_.take(removed, whole)) {
-      record(memprof::event_kind::deallocate, whole);
+      record(memprof::extend::event_kind::deallocate, whole);
       if (whole.begin < removed.begin) put_back({whole.begin, removed.begin});
       if (removed.end < whole.end) put_back({removed.end, whole.end});
     }
@@ -125,8 +125,8 @@ class mapped_memory {
 
   void put_back(const mapped_range& left) noexcept { add(reinterpret_cast<const void*>(left.begin), left.end - left.begin); }
 
-  void record(memprof::event_kind kind, const mapped_range& range) const noexcept {
-    const std::size_t bytes = kind == memprof::event_kind::allocate ? range.end - range.begin : 0;
+  void record(memprof::extend::event_kind kind, const mapped_range& range) const noexcept {
+    const std::size_t bytes = kind == memprof::extend::event_kind::allocate ? range.end - range.begin : 0;
     memprof::detail::record_event({0, range.begin, bytes, 0, kind, space_, 0});
   }
 

@@ -122,7 +122,7 @@ void report_missing(std::string_view source, std::string why_not) {
   std::vector<memprof::missing_source>& rows = missing_sources();
   if (std::any_of(rows.begin(), rows.end(), [&](const memprof::missing_source& row) { return row.source == source; })) return;
   rows.push_back({std::string{source}, std::move(why_not)});
-  memprof::event_sink{}.add_facts(memprof::to_table(rows));
+  memprof::extend::event_sink{}.add_facts(memprof::extend::to_table(rows));
 }
 
 /// Null unless mappings are recorded. It outlives the program's last call.
@@ -223,7 +223,7 @@ void begin(bool is_first) noexcept {
     }
     if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
     if (is_first) return report_other_heaps(true);
-    if (!missing_sources().empty()) memprof::event_sink{}.add_facts(memprof::to_table(missing_sources()));
+    if (!missing_sources().empty()) memprof::extend::event_sink{}.add_facts(memprof::extend::to_table(missing_sources()));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
   }
@@ -238,10 +238,10 @@ void finish_cuda(void*) noexcept {
   memprof::detail::cuda::read_devices(memprof::detail::end_segment_name);
   memprof::detail::cuda::end_listening();
   try {
-    memprof::event_sink writer;
+    memprof::extend::event_sink writer;
     memprof::detail::cuda::process_listener().readings.report(writer);
   } catch (const std::bad_alloc&) {
-    memprof::event_sink{}.count_dropped_event();
+    memprof::extend::event_sink{}.count_dropped_event();
   }
 }
 
@@ -271,7 +271,7 @@ void finish(void*) noexcept {
       report_missing("operations and segments", "the program records them by another version of memprof, in its own capture");
     if (is_named_by(cuda_variable) && !has_cuda) report_missing("CUDA", "the program did not initialise it");
   } catch (const std::bad_alloc&) {
-    memprof::event_sink{}.count_dropped_event();
+    memprof::extend::event_sink{}.count_dropped_event();
   }
   memprof::end_capture();
 }
@@ -284,7 +284,7 @@ void listen(std::uint32_t layout, program_operations::listener_place* place) noe
     const memprof::detail::recording_suppressor hidden;
     report_missing("operations and segments", "the program records them by another version of memprof, in its own capture");
   } catch (const std::bad_alloc&) {
-    memprof::event_sink{}.count_dropped_event();
+    memprof::extend::event_sink{}.count_dropped_event();
   }
 }
 

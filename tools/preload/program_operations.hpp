@@ -54,7 +54,7 @@ class program_operations {
 
  private:
   struct begun_operation {
-    memprof::open_operation operation;
+    memprof::extend::open_operation operation;
     std::uint32_t capture;
   };
 
@@ -82,7 +82,7 @@ class program_operations {
     detail::thread_slot& self = memprof::abi_1::this_thread;
     begun_operation begun{{}, detail::active_capture()};
     if (begun.capture == 0 || self.doing().load(std::memory_order_relaxed) != detail::activity::idle) return;
-    const memprof::label own = detail::find_label(name);
+    const memprof::extend::label own = detail::find_label(name);
     detail::begin_operation(begun.operation, self, own, tag, adopted);
     self.innermost_name = own;
     try {

@@ -148,14 +148,14 @@ class cuda_backend {
  public:
   static constexpr std::string_view name = "cuda";
 
-  void attach(event_sink&, const capture_options&) {
+  void attach(extend::event_sink&, const capture_options&) {
     why_not_ = detail::cuda::begin_listening();
     if (!why_not_.empty()) detail::cuda::say_not_captured(why_not_);
   }
-  void detach(event_sink&) noexcept { detail::cuda::end_listening(); }
+  void detach(extend::event_sink&) noexcept { detail::cuda::end_listening(); }
 
-  void report_facts(event_sink& writer) const {
-    if (!why_not_.empty()) return writer.add_facts(to_table<missing_source>({{"CUDA", why_not_}}));
+  void report_facts(extend::event_sink& writer) const {
+    if (!why_not_.empty()) return writer.add_facts(extend::to_table<missing_source>({{"CUDA", why_not_}}));
     detail::cuda::process_listener().readings.report(writer);
   }
 
@@ -212,9 +212,9 @@ inline void end_cuda_part(const void*) noexcept {}
 class cuda_backend {
  public:
   static constexpr std::string_view name = "cuda";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 class [[nodiscard]] cuda_block_parts {
@@ -227,6 +227,6 @@ class [[nodiscard]] cuda_block_parts {
 }  // namespace disabled
 #endif
 
-static_assert(backend<cuda_backend>);
+static_assert(extend::backend<cuda_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -47,7 +47,7 @@ class cuda_no_dispatch {
   static constexpr std::string_view name = "cuda_no_dispatch";
   static constexpr run_mode mode = run_mode::no_dispatch;
 
-  void attach(event_sink&, const capture_options& options) {
+  void attach(extend::event_sink&, const capture_options& options) {
     if (&memprof_cuda_runtime_is_replaced == nullptr) {
       detail::raise(
           "cuda_no_dispatch: the program has CUDA's own runtime; include <memprof/backend/cuda_no_dispatch_runtime.hpp> in one "
@@ -68,8 +68,8 @@ class cuda_no_dispatch {
     }
     detail::cuda::process_runtime().begin(options.device);
   }
-  void detach(event_sink&) noexcept { detail::cuda::process_runtime().end(); }
-  void report_facts(event_sink&) const noexcept {}
+  void detach(extend::event_sink&) noexcept { detail::cuda::process_runtime().end(); }
+  void report_facts(extend::event_sink&) const noexcept {}
 };
 
 }  // namespace enabled
@@ -79,14 +79,14 @@ inline namespace disabled {
 class cuda_no_dispatch {
  public:
   static constexpr std::string_view name = "cuda_no_dispatch";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled
 #endif
 
-static_assert(backend<cuda_no_dispatch>);
+static_assert(extend::backend<cuda_no_dispatch>);
 
 }  // namespace memprof::inline MEMPROF_ABI

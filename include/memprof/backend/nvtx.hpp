@@ -83,13 +83,13 @@ class nvtx_backend {
 
   /// A template, so that a program that only includes this header is left alone.
   template <class Options>
-  void attach(event_sink&, const Options&) noexcept {
+  void attach(extend::event_sink&, const Options&) noexcept {
     if (detail::nvtx::has_nvtx<nvtx_backend>) detail::nvtx::warn_of_other_tool();
     detail::nvtx::are_ranges_recorded.store(true, std::memory_order_relaxed);
   }
-  void detach(event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
+  void detach(extend::event_sink&) noexcept { detail::nvtx::are_ranges_recorded.store(false, std::memory_order_relaxed); }
 
-  void report_facts(event_sink&) const noexcept {}
+  void report_facts(extend::event_sink&) const noexcept {}
 };
 
 }  // namespace enabled
@@ -99,14 +99,14 @@ inline namespace disabled {
 class nvtx_backend {
  public:
   static constexpr std::string_view name = "nvtx";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled
 #endif
 
-static_assert(backend<nvtx_backend>);
+static_assert(extend::backend<nvtx_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -135,6 +135,6 @@ class nvtx_counters {
 }  // namespace disabled
 #endif
 
-static_assert(backend<nvtx_counters>);
+static_assert(extend::backend<nvtx_counters>);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -39,9 +39,9 @@ class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
 
-  void attach(event_sink& writer, const capture_options& options);
-  void detach(event_sink& writer) noexcept;
-  void report_facts(event_sink& writer) const;
+  void attach(extend::event_sink& writer, const capture_options& options);
+  void detach(extend::event_sink& writer) noexcept;
+  void report_facts(extend::event_sink& writer) const;
 };
 
 /// As `torch_allocations`, and opens an operation for each libtorch operator, so that each block belongs to the innermost one.
@@ -60,9 +60,9 @@ class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";
 
-  void attach(event_sink& writer, const capture_options& options);
-  void detach(event_sink& writer) noexcept;
-  void report_facts(event_sink& writer) const;
+  void attach(extend::event_sink& writer, const capture_options& options);
+  void detach(extend::event_sink& writer) noexcept;
+  void report_facts(extend::event_sink& writer) const;
 
  private:
   torch_allocations allocations_;
@@ -76,17 +76,17 @@ inline namespace disabled {
 class torch_allocations {
  public:
   static constexpr std::string_view name = "torch_allocations";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 class torch_backend {
  public:
   static constexpr std::string_view name = "torch_backend";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled

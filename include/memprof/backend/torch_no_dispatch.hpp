@@ -98,9 +98,9 @@ class torch_no_dispatch {
   static constexpr std::string_view name = "torch_no_dispatch";
   static constexpr run_mode mode = run_mode::no_dispatch;
 
-  void attach(event_sink&, const capture_options& options);
-  void detach(event_sink&) noexcept;
-  void report_facts(event_sink& writer) const;
+  void attach(extend::event_sink&, const capture_options& options);
+  void detach(extend::event_sink&) noexcept;
+  void report_facts(extend::event_sink& writer) const;
 
  private:
   detail::operator_scopes operators_;
@@ -136,9 +136,9 @@ class torch_no_dispatch {
  public:
   static constexpr std::string_view name = "torch_no_dispatch";
 
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled

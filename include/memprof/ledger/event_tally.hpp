@@ -25,6 +25,6 @@ struct event_tally {
 };
 
 template <>
-inline constexpr name_list field_names<event_tally>{"count", "bytes"};
+inline constexpr detail::name_list detail::field_names<event_tally>{"count", "bytes"};
 
 }  // namespace memprof::inline MEMPROF_ABI

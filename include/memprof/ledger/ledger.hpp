@@ -30,6 +30,8 @@ template <class State, class Ledger>
 class ledger_state;
 }
 
+namespace extend {
+
 /// A fold over events: the only place that knows what a peak is.
 ///
 /// No threads, no clock, no I/O, no globals: the same events in the same order give the same result, live or replayed from a
@@ -296,6 +298,8 @@ class ledger {
   detail::page_array<space_setting> settings_;  ///< by space. Empty unless `limit` or `place` was called
   detail::page_array<detail::shared_memory*> memories_;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
 

@@ -19,7 +19,7 @@
 /// @file
 /// How a `ledger` applies events.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::apply(const event* first, const event* last, std::uint32_t ring) noexcept {
   detail::thread_state* const state = find_thread(ring);
@@ -148,8 +148,8 @@ inline void ledger::apply_one(detail::thread_state& run, const event& recorded) 
 [[gnu::noinline]] inline void ledger::apply_control(detail::thread_state& run, const event& recorded) noexcept {
   switch (recorded.kind) {
     case event_kind::annotate:
-      if (recorded.label == memprof::other_names) ++other_names_;
-      if (recorded.tag > category_names.size()) {
+      if (recorded.label == extend::other_names) ++other_names_;
+      if (recorded.tag > detail::category_names.size()) {
         ++rejected_events_;
       } else if (const std::uint8_t id = recorded.space == any_space ? space_of(recorded.address) : recorded.space;
                  spaces_[id] != nullptr && begin_change(id)) {
@@ -206,7 +206,7 @@ inline void ledger::apply_to_capture(const event& recorded) noexcept {
 
 inline void ledger::add_checkpoint(label name) noexcept {
   constexpr std::size_t blocks_a_step = 8;
-  if (name == memprof::other_names) ++other_names_;
+  if (name == extend::other_names) ++other_names_;
   std::size_t blocks = 0;
   for (const detail::space_ledger* space : spaces_) blocks += space == nullptr ? 0 : space->blocks().size();
   if (!take_work(blocks / blocks_a_step) || !checkpoints_.begin(name, stamp_)) {
@@ -236,7 +236,7 @@ inline void ledger::add_checkpoint(label name) noexcept {
 
 [[gnu::noinline]] inline void ledger::begin_scope(detail::thread_state& run, const event& recorded) noexcept {
   run.space_id = detail::thread_state::no_space;
-  if (recorded.label == memprof::other_names) [[unlikely]]
+  if (recorded.label == extend::other_names) [[unlikely]]
     ++other_names_;
   if ((reinterpret_cast<std::uintptr_t>(windowed_) | recorded.bytes) != 0) [[unlikely]]
     return begin_shared_scope(run, recorded);
@@ -278,4 +278,4 @@ inline bool ledger::take_work(std::uint64_t steps) noexcept {
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend

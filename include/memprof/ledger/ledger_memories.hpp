@@ -14,7 +14,7 @@
 /// @file
 /// Memories that several spaces of a `ledger` share.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::activate(detail::space_ledger& space) noexcept {
   detail::memory_share& share = *space.shared();
@@ -82,4 +82,4 @@ inline void ledger::pin_joint_peaks() noexcept {
   }
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend

@@ -6,6 +6,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
 struct ledger_options {
   std::uint32_t timeline_points = 4096;   ///< per space, at least 2
@@ -17,5 +19,7 @@ struct ledger_options {
   /// Id in the system of the thread for whose open operation threads without one work; 0: these have none.
   std::uint64_t leading_thread = 0;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

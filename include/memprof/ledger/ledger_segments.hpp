@@ -14,11 +14,11 @@
 /// @file
 /// How a `ledger` ends segments.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::end_segment(label name, std::uint64_t stamp) noexcept {
   if (stamp > stamp_) stamp_ = stamp;
-  if (name == memprof::other_names) ++other_names_;
+  if (name == extend::other_names) ++other_names_;
   const std::uint32_t row = history_.prepare(name);
   if (row == detail::segment_history::no_row || !take_work(choose_ending_spaces(row))) {
     ++rejected_events_;
@@ -87,4 +87,4 @@ inline bool ledger::begin_change(std::uint8_t id) noexcept {
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend

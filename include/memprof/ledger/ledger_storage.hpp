@@ -22,7 +22,7 @@
 /// @file
 /// What a `ledger` makes at the first event of a space or thread, and gives back.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::forget() noexcept {
   for (detail::space_ledger* space : spaces_) {
@@ -137,4 +137,4 @@ inline bool ledger::place(std::uint8_t space, label memory) noexcept {
   return true;
 }
 
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::extend

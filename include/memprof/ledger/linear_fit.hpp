@@ -18,7 +18,7 @@ struct linear_fit {
 };
 
 template <>
-inline constexpr name_list field_names<linear_fit>{"per_step", "r_squared"};
+inline constexpr detail::name_list detail::field_names<linear_fit>{"per_step", "r_squared"};
 
 namespace detail {
 

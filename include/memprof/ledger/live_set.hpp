@@ -54,26 +54,26 @@ struct live_set {
 };
 
 template <>
-inline constexpr name_list field_names<owned_bytes>{"owner", "bytes", "blocks"};
+inline constexpr detail::name_list detail::field_names<owned_bytes>{"owner", "bytes", "blocks"};
 
 template <>
-inline constexpr name_list nullable_fields<owned_bytes>{"owner"};
+inline constexpr detail::name_list detail::nullable_fields<owned_bytes>{"owner"};
 
 template <>
-inline constexpr name_list field_names<live_block>{"address", "bytes", "operation", "category",
-                                                   "name",    "shape", "dtype",     "requires_grad"};
+inline constexpr detail::name_list detail::field_names<live_block>{"address", "bytes", "operation", "category",
+                                                                   "name",    "shape", "dtype",     "requires_grad"};
 
 template <>
-inline constexpr name_list nullable_fields<live_block>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<live_block>{"operation"};
 
 template <>
-inline constexpr name_list later_fields<live_block>{"requires_grad"};
+inline constexpr detail::name_list detail::later_fields<live_block>{"requires_grad"};
 
 template <>
-inline constexpr name_list field_names<live_set>{
+inline constexpr detail::name_list detail::field_names<live_set>{
     "bytes", "blocks", "by_operation", "remaining_bytes", "remaining_operations", "by_category", "largest_blocks"};
 
 template <>
-inline constexpr name_list signed_fields<live_set>{"remaining_bytes"};
+inline constexpr detail::name_list detail::signed_fields<live_set>{"remaining_bytes"};
 
 }  // namespace memprof::inline MEMPROF_ABI

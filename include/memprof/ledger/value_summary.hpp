@@ -23,11 +23,11 @@ struct value_summary {
 };
 
 template <>
-inline constexpr name_list field_names<value_summary>{"first", "last",          "least",           "greatest",
-                                                      "sum",   "least_segment", "greatest_segment"};
+inline constexpr detail::name_list detail::field_names<value_summary>{"first", "last",          "least",           "greatest",
+                                                                      "sum",   "least_segment", "greatest_segment"};
 
 template <>
-inline constexpr auto signed_fields<value_summary> = field_names<value_summary>;
+inline constexpr auto detail::signed_fields<value_summary> = detail::field_names<value_summary>;
 
 namespace detail {
 

@@ -51,16 +51,17 @@ template <>
 inline constexpr auto& enumeration_names<tensor_layout> = detail::tensor_layout_names;
 
 template <>
-inline constexpr name_list field_names<detail::device_space_document>{"name",  "capacity",    "alignment",       "size_multiple",
-                                                                      "banks", "is_per_core", "circular_buffers"};
+inline constexpr detail::name_list detail::field_names<detail::device_space_document>{
+    "name", "capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"};
 template <>
-inline constexpr name_list later_fields<detail::device_space_document>{"capacity", "alignment",   "size_multiple",
-                                                                       "banks",    "is_per_core", "circular_buffers"};
+inline constexpr detail::name_list detail::later_fields<detail::device_space_document>{
+    "capacity", "alignment", "size_multiple", "banks", "is_per_core", "circular_buffers"};
 
 template <>
-inline constexpr name_list field_names<detail::device_document>{"name", "layout", "core_columns", "core_rows", "spaces"};
+inline constexpr detail::name_list detail::field_names<detail::device_document>{"name", "layout", "core_columns", "core_rows",
+                                                                                "spaces"};
 template <>
-inline constexpr name_list later_fields<detail::device_document>{"layout", "core_columns", "core_rows"};
+inline constexpr detail::name_list detail::later_fields<detail::device_document>{"layout", "core_columns", "core_rows"};
 
 namespace detail {
 

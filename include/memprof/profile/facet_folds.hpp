@@ -36,12 +36,12 @@ class facet_folds {
   }
 
   /// Fills the facets of a profile built from the same ledger.
-  void fill(profile& result, ledger& events, name_view labels) const {
+  void fill(profile& result, extend::ledger& events, extend::name_view labels) const {
     const vector<std::string> paths = detail::operation_paths(events.operations(), labels);
     vector<std::string> segments;
     for (const named_segments& row : result.segments_by_name) segments.push_back(row.name);
     const detail::facet_names names{paths, segments, !result.complete, events.clock(), events.begin_stamp()};
-    for (std::size_t id = 0, index = 0; id < ledger::max_spaces; ++id) {
+    for (std::size_t id = 0, index = 0; id < extend::ledger::max_spaces; ++id) {
       if (events.space(id) == nullptr) continue;
       result.spaces[index++].facets = spaces_[id] ? spaces_[id]->build(names) : detail::space_facet_folds{}.build(names);
     }
@@ -53,30 +53,30 @@ class facet_folds {
     return *spaces_[space];
   }
 
-  std::array<std::unique_ptr<detail::space_facet_folds>, ledger::max_spaces> spaces_;
+  std::array<std::unique_ptr<detail::space_facet_folds>, extend::ledger::max_spaces> spaces_;
 };
 
 /// A `trace_visitor` that feeds a given `trace_fold` and the facets along with it.
 class following_fold {
  public:
-  explicit following_fold(trace_fold& fold) noexcept : fold_(fold) {}
+  explicit following_fold(extend::trace_fold& fold) noexcept : fold_(fold) {}
 
-  void info(const capture_info& info) { fold_.info(info); }
-  void name(label id, std::string_view text) noexcept { fold_.name(id, text); }
-  void space(const space_definition& space) noexcept { fold_.space(space); }
-  void facts(fact_part&& part) { fold_.facts(std::move(part)); }
-  void events(const event* first, const event* last, std::uint32_t ring) {
+  void info(const extend::capture_info& info) { fold_.info(info); }
+  void name(extend::label id, std::string_view text) noexcept { fold_.name(id, text); }
+  void space(const extend::space_definition& space) noexcept { fold_.space(space); }
+  void facts(extend::fact_part&& part) { fold_.facts(std::move(part)); }
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
     detail::apply_and_notify(fold_.events(), first, last, ring, facets_);
   }
-  bool saved_state(const saved_state_part& part) noexcept { return fold_.saved_state(part); }
+  bool saved_state(const detail::saved_state_part& part) noexcept { return fold_.saved_state(part); }
 
   /// Like `facet_folds::fill`, for a profile built from the fold.
   void fill(profile& result) const { facets_.fill(result, fold_.events(), fold_.names()); }
 
  private:
-  trace_fold& fold_;
+  extend::trace_fold& fold_;
   facet_folds facets_;
 };
-static_assert(trace_visitor<following_fold>);
+static_assert(extend::trace_visitor<following_fold>);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -40,7 +40,7 @@ template <class Read, class Check>
 }  // namespace detail
 
 MEMPROF_SEPARABLE profile profile_of(const trace& source, facets asked) {
-  trace_fold fold;
+  extend::trace_fold fold;
   return detail::folded_profile(
       fold, asked, [&](auto& visitor) { source.visit(visitor); }, [] {});
 }

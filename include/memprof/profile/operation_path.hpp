@@ -7,6 +7,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// Appends an operation's name to the path of the enclosing operation, which is empty for an outermost one: `a/b`.
 ///
 /// A path identifies one operation. So `/` and `\` in a name become `\/` and `\\`, and an empty name becomes `\-`. The empty path
@@ -19,8 +21,6 @@ inline void append_operation(std::string& path, std::string_view name) {
     path += character;
   }
 }
-
-namespace detail {
 
 /// Appends `\other`, which no name can produce.
 inline void append_other_operations(std::string& path) {

@@ -9,8 +9,12 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace detail {
+
 /// The owner of bytes that an allocator reserves and no block uses: fragmentation.
 inline constexpr std::string_view reserved_beyond_blocks = "(reserved, but in no block)";
+
+}  // namespace detail
 
 /// An owner whose bytes at the ends of the steps still grow, judged by what is never freed again, as `memprof leaks` does from a
 /// trace. Steps end where the segments of the most frequent name do, and count from 0.
@@ -25,12 +29,12 @@ struct owner_growth {
 };
 
 template <>
-inline constexpr name_list field_names<owner_growth>{"owner", "per_step", "since_step", "within_steps", "steps"};
+inline constexpr detail::name_list detail::field_names<owner_growth>{"owner", "per_step", "since_step", "within_steps", "steps"};
 
 template <>
-inline constexpr name_list nullable_fields<owner_growth>{"owner"};
+inline constexpr detail::name_list detail::nullable_fields<owner_growth>{"owner"};
 
 template <>
-inline constexpr name_list signed_fields<owner_growth>{"since_step"};
+inline constexpr detail::name_list detail::signed_fields<owner_growth>{"since_step"};
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -50,8 +50,6 @@ namespace detail {
   return is_notable(reading.unrecorded_heap_bytes, reading.resident_bytes < 0 ? reading.heap_bytes : reading.resident_bytes);
 }
 
-}  // namespace detail
-
 /// Divides what was resident among its causes. Bytes that are unknown, or more than were resident, count as none.
 [[nodiscard, gnu::cold]] inline process_account account_of(const process_memory& reading) {
   process_account account;
@@ -82,8 +80,6 @@ namespace detail {
   }
   return account;
 }
-
-namespace detail {
 
 /// Whether the process grew by more than twice what was recorded, and `malloc` said nothing of it when it was read or at the end:
 /// the program has another one, or none that tells. As much again may be what that takes for the recorded blocks, and keeps of
@@ -117,7 +113,7 @@ namespace detail {
     for (const process_memory& row : rows) {
       const bool has_heap = detail::is_heap_notable(row);
       if (row.moment != moment || (row.resident_bytes < 0 && !has_heap)) continue;
-      if (!found || has_heap) found = account_of(row);
+      if (!found || has_heap) found = detail::account_of(row);
     }
     if (found && detail::is_heap_notable(found->reading)) break;
   }
@@ -129,9 +125,13 @@ namespace detail {
   return found;
 }
 
+namespace detail {
+
 /// Whether more than 5 % of what was resident is heap that no source recorded: peaks are then too small.
 [[nodiscard, gnu::cold]] inline bool has_unrecorded_heap(const process_account& of) noexcept {
   return detail::is_heap_notable(of.reading);
 }
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -24,7 +24,7 @@ inline constexpr detail::not_reflected enumeration_names{};
 
 /// A struct whose fields have names.
 template <class T>
-concept reflected = !std::same_as<std::remove_cv_t<decltype(field_names<T>)>, detail::not_reflected>;
+concept reflected = !std::same_as<std::remove_cv_t<decltype(detail::field_names<T>)>, detail::not_reflected>;
 
 /// An enumeration whose values have names.
 template <class E>
@@ -32,13 +32,15 @@ concept named_enumeration =
     std::is_enum_v<E> && !std::same_as<std::remove_cv_t<decltype(enumeration_names<E>)>, detail::not_reflected>;
 
 template <>
-inline constexpr auto& enumeration_names<category> = category_names;
+inline constexpr auto& enumeration_names<category> = detail::category_names;
 
 template <>
-inline constexpr auto& enumeration_names<requires_grad> = requires_grad_names;
+inline constexpr auto& enumeration_names<requires_grad> = detail::requires_grad_names;
 
 template <>
-inline constexpr auto& enumeration_names<run_mode> = run_mode_names;
+inline constexpr auto& enumeration_names<run_mode> = detail::run_mode_names;
+
+namespace detail {
 
 template <>
 inline constexpr name_list field_names<segment>{"name", "begin_ns", "end_ns", "number", "step"};
@@ -232,6 +234,8 @@ inline constexpr name_list later_fields<profile>{"device",   "process",     "seg
 template <>
 inline constexpr name_list signed_fields<profile>{"begin_unix_ns"};
 
+}  // namespace detail
+
 /// Every struct of a profile.
 using profile_structs = decltype(
     detail::type_list<process_info, value_summary, event_tally, linear_fit, owned_bytes, live_block, live_set>{} +
@@ -242,7 +246,7 @@ using profile_structs = decltype(
 
 /// The number of fields of a struct, the type of the field with a given index, and the field itself.
 template <reflected T>
-inline constexpr std::size_t field_count = field_names<T>.size();
+inline constexpr std::size_t field_count = detail::field_names<T>.size();
 template <std::size_t Index, reflected T>
 [[nodiscard]] constexpr auto& field_at(T& value) noexcept {
   return detail::with_fields<field_count<T>>(
@@ -255,7 +259,7 @@ using field_type = std::remove_reference_t<decltype(field_at<Index>(std::declval
 template <class T, class Function>
 requires reflected<std::remove_const_t<T>>
 constexpr void for_each_field(T& value, Function&& function) {
-  constexpr auto& names = field_names<std::remove_const_t<T>>;
+  constexpr auto& names = detail::field_names<std::remove_const_t<T>>;
   detail::with_fields<names.size()>(value, [&](auto&... fields) {
     std::size_t index = 0;
     (function(names[index++], fields), ...);

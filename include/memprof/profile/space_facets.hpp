@@ -27,7 +27,7 @@ struct space_facets {
 };
 
 template <>
-inline constexpr name_list field_names<space_facets>{"lifetimes"};
+inline constexpr detail::name_list detail::field_names<space_facets>{"lifetimes"};
 
 namespace detail {
 

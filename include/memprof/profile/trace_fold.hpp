@@ -26,6 +26,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// The fold of a trace so far: the ledger of its events, and what explains them. Profiles are built from it.
 ///
 /// A capture feeds one while it records; a trace read from memory or a file feeds another in the same way. Both give the same
@@ -75,7 +77,7 @@ class trace_fold {
     events_->apply(first, last);
   }
   /// Continues from a saved state if events are missing before it.
-  bool saved_state(const saved_state_part& part) noexcept {
+  bool saved_state(const detail::saved_state_part& part) noexcept {
     if (!events().is_behind()) return true;
     if (!saved_state_.add(part)) return true;
     const bool is_sound = detail::read_saved_state(events(), saved_state_.data(), saved_state_.size());
@@ -181,6 +183,9 @@ class trace_fold {
   std::optional<ledger> events_;
   detail::saved_state_collector saved_state_;
 };
+
 static_assert(trace_visitor<trace_fold>);
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -26,7 +26,7 @@ struct operation_handle {
   std::uint32_t capture = 0;  ///< number of the capture in which it was open; 0: none
   std::uint32_t thread = 0;   ///< number of its thread
   std::uint32_t number = 0;   ///< among the operations of its thread
-  label name = 0;             ///< by which it is found if it has ended
+  extend::label name = 0;     ///< by which it is found if it has ended
 
   bool operator==(const operation_handle&) const = default;
   /// Whether it names an operation.
@@ -78,7 +78,7 @@ class [[nodiscard]] adopted_operation {
 
  private:
   std::uint32_t capture_;
-  open_operation open_;
+  extend::open_operation open_;
 };
 
 /// Makes this thread work for another thread's operation until the end of the scope: what it allocates and frees counts there,

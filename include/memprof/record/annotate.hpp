@@ -31,7 +31,7 @@ inline void annotate(const void* pointer, const annotation& description) noexcep
 inline void mark_use(const void* pointer) noexcept {
   // Relaxed: the barrier in `start_recording` makes it visible.
   if (abi_1::process_registry.uses.load(std::memory_order_relaxed) == 0) return;
-  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, 0, event_kind::use, any_space, 0});
+  detail::record_event({0, reinterpret_cast<std::uintptr_t>(pointer), 0, 0, extend::event_kind::use, extend::any_space, 0});
 }
 
 }  // namespace enabled

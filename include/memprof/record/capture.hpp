@@ -157,7 +157,7 @@ class [[nodiscard]] capture_guard {
 ///
 /// Throws `memprof::error` if a capture is active or an option is out of range. Hold on to the guard: if it is discarded, the
 /// capture ends at once.
-template <backend... Backends>
+template <extend::backend... Backends>
 [[nodiscard("hold the guard: the capture ends when it is destroyed")]] capture_guard begin_capture(
     const capture_options& options = {}) {
   const bool is_simulated = (detail::simulates<Backends>() || ...);
@@ -192,7 +192,7 @@ class [[nodiscard]] capture_guard {
   void release() noexcept {}
 };
 
-template <backend... Backends>
+template <extend::backend... Backends>
 [[nodiscard("hold the guard: the capture ends when it is destroyed")]] inline capture_guard begin_capture(
     const capture_options& = {}) noexcept {
   return {};

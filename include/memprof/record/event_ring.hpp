@@ -105,7 +105,7 @@ struct thread_slot {
   std::atomic<detail::activity> doing_without_ring{detail::activity::idle};  ///< stands in for the ring's while there is none
   std::uint32_t last_scope = 0;       ///< number of the operation that this thread opened last, from 1
   std::uint32_t innermost_scope = 0;  ///< number of the innermost open operation; 0: none
-  label innermost_name = 0;           ///< name of the innermost open operation that the program itself named; 0: none
+  extend::label innermost_name = 0;   ///< name of the innermost open operation that the program itself named; 0: none
 
   [[nodiscard]] bool has_ring() const noexcept {
     return ring->doing.load(std::memory_order_relaxed) != detail::activity::unattached;

@@ -39,6 +39,8 @@ namespace detail {
 
 }  // namespace detail
 
+namespace extend {
+
 /// The process's event writer, through which backends report. Every call may be made from any thread, and records nothing while
 /// no capture is active.
 ///
@@ -243,9 +245,14 @@ class event_sink {
     shared.add_fact_records(shared, detail::encode_facts(detail::fitted(facts)));
   }
 };
+
 static_assert(event_writer<event_sink>);
 
+}  // namespace extend
+
 struct capture_options;
+
+namespace extend {
 
 /// A source of events that a capture switches on and off: `attach` when it begins, with the capture's options, `detach` when it
 /// ends. In between, and once more after `detach`, `report_facts` may pass whole tables of facts to the writer's `add_facts`.
@@ -259,5 +266,7 @@ concept backend = std::default_initializable<T> && requires(T source, event_sink
   noexcept;
   source.report_facts(writer);
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -69,11 +69,11 @@ class memory_space {
   explicit memory_space(std::string_view name, std::string_view memory = {}) noexcept {
     const detail::control_guard control;
     id_ = detail::id_of_space(abi_1::process_registry, name, memory);
-    if (id_ == any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
+    if (id_ == extend::any_space) id_ = detail::id_of_other_spaces(abi_1::process_registry);
   }
 
   [[nodiscard]] std::uint8_t id() const noexcept { return id_; }
-  operator space_id() const noexcept { return {id_}; }  // implicit, because event writers take one
+  operator extend::space_id() const noexcept { return {id_}; }  // implicit, because event writers take one
   bool operator==(const memory_space&) const = default;
 
  private:

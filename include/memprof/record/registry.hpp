@@ -37,7 +37,7 @@ namespace memprof::abi_1 {
 /// same layout record into the same capture. Only parts like the one that began a capture know its type (`capture_version`).
 struct registry {
   static constexpr std::uint32_t current_layout_version = 1;
-  static constexpr std::uint32_t max_spaces = any_space;
+  static constexpr std::uint32_t max_spaces = extend::any_space;
 
   std::uint32_t layout_version = current_layout_version;
   std::uint32_t capture_count = 0;
@@ -88,9 +88,9 @@ struct registry {
   void (*drain)(registry&) noexcept = nullptr;
   /// Gives the active capture an event without a thread, ordered after everything drained so far. Called under the lock; null
   /// while there is no capture.
-  void (*put_event)(registry&, const event&) noexcept = nullptr;
+  void (*put_event)(registry&, const extend::event&) noexcept = nullptr;
   /// Tell the active capture about a new name and a new memory space. Called under the lock; null while there is no capture.
-  void (*define_name)(registry&, label) noexcept = nullptr;
+  void (*define_name)(registry&, extend::label) noexcept = nullptr;
   void (*define_space)(registry&, std::uint8_t) noexcept = nullptr;
   /// Always null: here earlier builds look for a function that takes a table itself.
   void (*former_add_facts)() = nullptr;
@@ -113,8 +113,8 @@ struct registry {
   std::atomic<std::int64_t> alignment_bytes{0};
 
   detail::label_table* labels = nullptr;
-  label space_names[max_spaces + 1] = {};
-  label space_memories[max_spaces + 1] = {host_memory};  ///< by id; 0: the space has a memory to itself
+  extend::label space_names[max_spaces + 1] = {};
+  extend::label space_memories[max_spaces + 1] = {extend::host_memory};  ///< by id; 0: the space has a memory to itself
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");

@@ -49,7 +49,7 @@ class [[nodiscard]] session {
   ~session() { end(); }
 
   /// A session with backends, as with `begin_capture`.
-  template <backend... Backends>
+  template <extend::backend... Backends>
   [[nodiscard]] static session with(session_options options = {}) {
     return session{std::move(options), begin<Backends...>};
   }
@@ -63,7 +63,7 @@ class [[nodiscard]] session {
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && detail::is_session_active(number_); }
 
  private:
-  template <backend... Backends>
+  template <extend::backend... Backends>
   static std::uint32_t begin(const capture_options& options) {
     begin_capture<Backends...>(options).release();
     return detail::active_capture();
@@ -86,7 +86,7 @@ class [[nodiscard]] session {
   session& operator=(const session&) = delete;
   // Non-trivial, so that an unused session draws no warning; empty, so that no instruction is left.
   ~session() {}
-  template <backend... Backends>
+  template <extend::backend... Backends>
   [[nodiscard]] static session with(const session_options& = {}) noexcept {
     return session{};
   }

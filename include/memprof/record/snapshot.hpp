@@ -49,7 +49,9 @@ inline void snapshot(std::string_view name) noexcept {
 /// (`profile::checkpoints`). Ends no segment. Does nothing without a capture.
 ///
 /// Costs one event. The thread that empties the rings then looks at all live blocks, which takes about a millisecond per million.
-inline void memory_checkpoint(std::string_view name) noexcept { (void)detail::record_moment(0, event_kind::checkpoint, name); }
+inline void memory_checkpoint(std::string_view name) noexcept {
+  (void)detail::record_moment(0, extend::event_kind::checkpoint, name);
+}
 
 }  // namespace enabled
 

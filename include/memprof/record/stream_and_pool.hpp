@@ -9,6 +9,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// A device stream and the pool from which an allocator serves it. Blocks carry one, so that the profile reports how much each
 /// stream and pool held (`space_profile::streams`). Default-constructed: none.
 class stream_and_pool {
@@ -36,5 +38,7 @@ class stream_and_pool {
  private:
   label name_ = 0;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

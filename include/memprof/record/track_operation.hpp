@@ -55,7 +55,7 @@ class [[nodiscard]] operation_scope {
       capture_ = 0;
       return;
     }
-    const label name = find_name();
+    const extend::label name = find_name();
     detail::begin_operation(open_, self, name, tag);
     self.innermost_name = name;
     // Acquire pairs with the release of the one who listens.
@@ -77,7 +77,7 @@ class [[nodiscard]] operation_scope {
 
  private:
   std::uint32_t capture_;
-  open_operation open_;
+  extend::open_operation open_;
 };
 
 /// Names what this thread does until the end of the scope; allocations are attributed to the innermost name. Nests.

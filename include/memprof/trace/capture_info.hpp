@@ -30,6 +30,8 @@ inline constexpr std::uint32_t max_largest_blocks = 4096;
 
 }  // namespace detail
 
+namespace extend {
+
 /// What a trace says about itself: where and when it was made, and how detailed its profile is.
 struct capture_info {
   std::string library_version;
@@ -48,5 +50,7 @@ struct capture_info {
 
   bool operator==(const capture_info&) const = default;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

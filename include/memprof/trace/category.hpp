@@ -21,14 +21,18 @@ enum class category : std::uint8_t {
   kv_cache,
 };
 
+namespace detail {
+
 /// Names of the `category` values, in order.
 inline constexpr std::array<std::string_view, 8> category_names{"other",      "parameter", "gradient", "optimizer_state",
                                                                 "activation", "temporary", "input",    "kv_cache"};
 
+}  // namespace detail
+
 /// A category's name in reports and files.
 [[nodiscard]] constexpr std::string_view to_string(category value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return index < category_names.size() ? category_names[index] : category_names[0];
+  return index < detail::category_names.size() ? detail::category_names[index] : detail::category_names[0];
 }
 
 /// A category or none: the needed subset of `std::optional<category>`, at a tenth of the compile time for every translation unit.
@@ -53,8 +57,8 @@ class optional_category {
 
 /// The category with that name, or none.
 [[nodiscard]] constexpr optional_category category_from_string(std::string_view name) noexcept {
-  for (std::size_t index = 0; index < category_names.size(); ++index) {
-    if (category_names[index] == name) return static_cast<category>(index);
+  for (std::size_t index = 0; index < detail::category_names.size(); ++index) {
+    if (detail::category_names[index] == name) return static_cast<category>(index);
   }
   return {};
 }

@@ -13,6 +13,8 @@ namespace detail {
 struct saved_segments;
 }
 
+namespace extend {
+
 /// Maps event stamps to time, by linear interpolation between readings of both clocks.
 ///
 /// The stamp clock drifts against the system clock by parts per million, which over days adds up to seconds; readings a second
@@ -84,5 +86,7 @@ class clock_readings {
   detail::page_array<reading> kept_;
   std::int64_t least_distance_ns_ = 0;  ///< between kept readings
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

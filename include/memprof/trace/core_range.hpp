@@ -9,6 +9,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// The purpose of a block on a device's cores. Circular buffers pass data between the kernels of one program and end with it.
 enum class buffer_kind : std::uint8_t { buffer, circular_buffer };
 
@@ -51,5 +53,7 @@ inline constexpr core_range any_core{0, 0, 255, 255};
   const std::uint64_t first_core = std::uint64_t{cores.x0} | std::uint64_t{cores.y0} << 8;
   return address ^ (~first_core << 48);
 }
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

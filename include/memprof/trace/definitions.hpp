@@ -21,6 +21,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// A memory space in a trace.
 struct space_definition {
   std::uint8_t id = 0;
@@ -32,6 +34,10 @@ struct space_definition {
   bool operator==(const space_definition&) const = default;
 };
 
+}  // namespace extend
+
+namespace detail {
+
 /// Part of a saved state: what is live at that point of the trace, and the state of the capture's ledger. A reader that has seen
 /// all events before does not need it; one that starts there, or after a gap, continues from it as if it had.
 struct saved_state_part {
@@ -39,6 +45,10 @@ struct saved_state_part {
   bool is_last = false;
   std::string_view bytes;
 };
+
+}  // namespace detail
+
+namespace extend {
 
 /// Receives a trace record by record, in order. If it also has `bool saved_state(saved_state_part)`, it receives saved states,
 /// and returns whether they are sound.
@@ -51,6 +61,8 @@ concept trace_visitor = requires(T visitor, const capture_info& info, std::strin
   visitor.facts(static_cast<fact_part&&>(facts));
   visitor.events(events, events, std::uint32_t{});
 };
+
+}  // namespace extend
 
 namespace detail {
 

@@ -11,6 +11,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Kinds of events; the comments list the fields used besides `stamp`.
 enum class event_kind : std::uint8_t {
   allocate = 1,         ///< address, bytes, space, tag
@@ -44,6 +46,10 @@ enum class event_kind : std::uint8_t {
                           ///< operation of the thread ends
 };
 
+}  // namespace extend
+
+namespace detail {
+
 /// Names of the `event_kind` values, in order; the first is for no kind.
 inline constexpr std::array<std::string_view, 24> event_kind_names{"unknown",
                                                                    "allocate",
@@ -71,11 +77,17 @@ inline constexpr std::array<std::string_view, 24> event_kind_names{"unknown",
                                                                    "use"};
 static_assert(event_kind_names.size() == static_cast<std::size_t>(event_kind::use) + 1);
 
+}  // namespace detail
+
+namespace extend {
+
 /// A kind's name in files.
 [[nodiscard]] constexpr std::string_view to_string(event_kind value) noexcept {
   const auto index = static_cast<std::size_t>(value);
-  return event_kind_names[index < event_kind_names.size() ? index : 0];
+  return detail::event_kind_names[index < detail::event_kind_names.size() ? index : 0];
 }
+
+}  // namespace extend
 
 namespace detail {
 
@@ -89,19 +101,17 @@ inline constexpr std::uint32_t no_ring_id = 0;
          kind == event_kind::complete_deallocation || kind == event_kind::use;
 }
 
-}  // namespace detail
-
-/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
-inline constexpr std::uint8_t cpu_space = 0;
-
-namespace detail {
-
 /// The address of a `scope_begin` or `scope_end`: the operation's number on its thread, from 1, and a second number.
 [[nodiscard]] constexpr std::uint64_t scope_address(std::uint32_t number, std::uint32_t other) noexcept {
   return std::uint64_t{other} << 32 | number;
 }
 
 }  // namespace detail
+
+namespace extend {
+
+/// The id of the memory space `cpu`: hooks of the C++ heap need no look-up.
+inline constexpr std::uint8_t cpu_space = 0;
 
 /// The address of an `out_of_memory` for which the device's free bytes are unknown.
 inline constexpr std::uint64_t unknown_device_free = ~std::uint64_t{0};
@@ -141,6 +151,8 @@ struct event {
 };
 
 static_assert(sizeof(event) == 32 && std::is_trivially_copyable_v<event>);
+
+}  // namespace extend
 
 namespace detail {
 

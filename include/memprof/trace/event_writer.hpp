@@ -12,6 +12,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Where sources report memory events: `event_sink` records them in this process, `trace_writer` puts them into a trace. A source
 /// written against this concept works for live captures, files and tests.
 ///
@@ -29,5 +31,7 @@ concept event_writer = requires(T writer, space_id space, block_address address,
   writer.end_segment(name);
   writer.add_facts(facts);
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

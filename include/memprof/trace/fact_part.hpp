@@ -15,12 +15,16 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Consecutive rows of a table of facts, as one record of a trace holds them.
 struct fact_part {
   fact_table table;             ///< with these rows only
   std::uint64_t first_row = 0;  ///< index of the first one in the whole table; 0: replaces an earlier table of that name
   std::uint64_t left_out = 0;   ///< rows after these that the record has but that take too much memory
 };
+
+}  // namespace extend
 
 namespace detail {
 

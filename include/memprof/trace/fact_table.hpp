@@ -47,6 +47,8 @@ struct field_visitor {
 
 }  // namespace detail
 
+namespace extend {
+
 /// A struct that is a row of a table: `table` is its name, and `columns(row, visit)` calls `visit(name, field)` for each field;
 /// every field is an integer, `double` or `std::string`.
 ///
@@ -67,6 +69,8 @@ template <class T>
 concept fact = std::is_convertible_v<decltype(T::table), std::string_view> && requires(T& row) {
   T::columns(row, detail::field_visitor{});
 };
+
+}  // namespace extend
 
 namespace detail {
 
@@ -155,6 +159,8 @@ void for_each_fact(const vector<Table>& tables, Visitor&& visit) {
 
 }  // namespace detail
 
+namespace extend {
+
 /// The rows as a table.
 template <fact T, std::same_as<fact_table> Table = fact_table>
 [[nodiscard]] Table to_table(const vector<T>& rows) {
@@ -167,9 +173,11 @@ requires fact<typename Rows::value_type>
   return detail::table_of<typename Rows::value_type, Table>(rows.data(), rows.data() + rows.size());
 }
 
+}  // namespace extend
+
 /// The rows of `T`'s table in `tables`; none if it is absent. Columns are found by name; for one that is missing or has another
 /// type, the field keeps its default.
-template <fact T, std::same_as<fact_table> Table>
+template <extend::fact T, std::same_as<fact_table> Table>
 [[nodiscard]] vector<T> rows_of(const vector<Table>& tables) {
   vector<T> rows;
   detail::for_each_fact<T>(tables, [&](T& row) { rows.push_back(std::move(row)); });

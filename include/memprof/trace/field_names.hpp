@@ -9,7 +9,7 @@
 /// @file
 /// The declared names of a struct's fields, for `profile/reflect.hpp` and for facets, which declare their own.
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Names in order; the compiler counts them: `name_list{"first", "second"}`. Cheaper to compile than `std::to_array`.
 template <std::size_t Count>
@@ -22,15 +22,13 @@ struct name_list {
   [[nodiscard]] constexpr const std::string_view& operator[](std::size_t index) const noexcept { return names[index]; }
 };
 template <class... Names>
-name_list(Names...) -> name_list<sizeof...(Names)>;
+name_list(Names...)->detail::name_list<sizeof...(Names)>;
 
-namespace detail {
 struct not_reflected {};
-}  // namespace detail
 
 /// Names of a struct's fields, in order of declaration. Specialise it to make a struct `reflected`.
 template <class T>
-inline constexpr detail::not_reflected field_names{};
+inline constexpr not_reflected field_names{};
 
 /// The fields in `field_names<T>` that a document from an earlier memprof may lack; they keep their defaults. Empty while a
 /// struct is as in version 1 of the format. Specialise it when a field is added.
@@ -46,8 +44,6 @@ inline constexpr std::array<std::string_view, 0> signed_fields{};
 template <class T>
 inline constexpr std::array<std::string_view, 0> nullable_fields{};
 
-namespace detail {
-
 /// A list of types as a value, to iterate over: `list.each([]<class T>() { ... })`.
 template <class... Types>
 struct type_list {
@@ -61,6 +57,4 @@ struct type_list {
 template <class... Left, class... Right>
 type_list<Left..., Right...> operator+(type_list<Left...>, type_list<Right...>);
 
-}  // namespace detail
-
-}  // namespace memprof::inline MEMPROF_ABI
+}  // namespace memprof::inline MEMPROF_ABI::detail

@@ -11,12 +11,16 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// The id of an interned name; 0: no name. Events carry labels, never text.
 using label = std::uint32_t;
 
 /// Stands for every name beyond the process's limit; the greatest label that a block's annotation can have. It has no text in any
 /// table.
 inline constexpr label other_names = (label{1} << 24) - 1;
+
+}  // namespace extend
 
 namespace detail {
 
@@ -152,6 +156,8 @@ class label_table {
 
 }  // namespace detail
 
+namespace extend {
+
 /// Maps ids to texts, for any kind of table. Valid while its source stays in place.
 class name_view {
  public:
@@ -167,5 +173,7 @@ class name_view {
   const void* source_;
   std::string_view (*text_)(const void*, label) noexcept;
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -15,9 +15,13 @@ namespace memprof::inline MEMPROF_ABI {
 /// The name of the host's memory, which holds `cpu` and, by default, every `memory_resource`.
 inline constexpr std::string_view host_memory_name = "host";
 
+namespace extend {
+
 /// The label that stands for `host_memory_name`. Other memories have their name's label in the trace; 0 stands for a space with a
 /// memory to itself.
 inline constexpr label host_memory = other_names + 1;
+
+}  // namespace extend
 
 namespace detail {
 

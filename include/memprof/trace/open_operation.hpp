@@ -6,6 +6,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// An operation that has begun but not ended: what is needed to end it, perhaps on another thread.
 struct open_operation {
   std::uint32_t number = 0;  ///< among the operations of its thread, from 1; 0: none was begun
@@ -14,5 +16,7 @@ struct open_operation {
   label name = 0;
   label outer_name = 0;  ///< the enclosing name that backends see
 };
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

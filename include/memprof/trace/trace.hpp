@@ -86,9 +86,9 @@ class trace {
   // --- writing ------------------------------------------------------------------------------------------------------
 
   /// Adds events [first, last) of one thread, identified by `ring`.
-  void events(const event* first, const event* last, std::uint32_t ring) noexcept {
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) noexcept {
     while (first != last) {
-      const event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
+      const extend::event* const done = has_room(detail::trace_encoder::max_event_bytes) ? encode(first, last, ring) : first;
       size_ += static_cast<std::uint64_t>(done - first);
       if (done != last && !begin_chunk()) {
         left_out_ += static_cast<std::uint64_t>(last - done);
@@ -97,18 +97,18 @@ class trace {
       first = done;
     }
   }
-  void info(const capture_info& info) {
+  void info(const extend::capture_info& info) {
     if (head_ != nullptr) return head_->info(info);
     define(detail::control::header, detail::encode_info(info));
   }
   /// Names precede the first event that uses them; their ids are 1, 2, 3, ... Cut to `longest_name` bytes.
-  void name(label id, std::string_view text) noexcept {
+  void name(extend::label id, std::string_view text) noexcept {
     if (text.size() > longest_name) text = text.substr(0, longest_name);
     if (head_ != nullptr) return head_->name(id, text);
     const detail::small_payload number = detail::small_payload{}.number(id);
     define(detail::control::name, number.view(), text);
   }
-  void space(const space_definition& space) noexcept {
+  void space(const extend::space_definition& space) noexcept {
     if (head_ != nullptr) return head_->space(space);
     define(detail::control::space, detail::encode_space(space).view());
   }
@@ -122,7 +122,9 @@ class trace {
   void append(const trace& records) {
     struct copier {
       trace& to;
-      void events(const event* first, const event* last, std::uint32_t ring) noexcept { to.events(first, last, ring); }
+      void events(const extend::event* first, const extend::event* last, std::uint32_t ring) noexcept {
+        to.events(first, last, ring);
+      }
       void definition(detail::control kind, std::string_view payload) noexcept { to.define(kind, payload); }
     } copy{*this};
     records.decode(copy);
@@ -143,11 +145,13 @@ class trace {
   // --- reading ------------------------------------------------------------------------------------------------------
 
   /// Passes everything to `visitor`, record by record, in order. If something was left out, the last event is a `gap`.
-  template <trace_visitor Visitor>
+  template <extend::trace_visitor Visitor>
   void visit(Visitor& visitor) const {
     struct adapter {
       Visitor& visitor;
-      void events(const event* first, const event* last, std::uint32_t ring) { visitor.events(first, last, ring); }
+      void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
+        visitor.events(first, last, ring);
+      }
       void definition(detail::control kind, std::string_view payload) { (void)detail::visit_definition(kind, payload, visitor); }
     };
     if (head_ != nullptr) {
@@ -158,7 +162,7 @@ class trace {
     adapter adapted{visitor};
     decode(adapted);
     if (left_out_ != 0) {
-      const event gap{0, 0, left_out_, 0, event_kind::gap, any_space, 0};
+      const extend::event gap{0, 0, left_out_, 0, extend::event_kind::gap, extend::any_space, 0};
       visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
@@ -228,10 +232,10 @@ class trace {
     return !chunks_.empty() && chunk_bytes_ - chunks_[chunks_.size() - 1].used >= bytes;
   }
 
-  [[nodiscard]] const event* encode(const event* first, const event* last, std::uint32_t ring) noexcept {
+  [[nodiscard]] const extend::event* encode(const extend::event* first, const extend::event* last, std::uint32_t ring) noexcept {
     chunk& open = chunks_.back();
     detail::encoded_bytes out{open.bytes + open.used, open.bytes + chunk_bytes_};
-    const event* const done = encoder_->encode(first, last, ring, out);
+    const extend::event* const done = encoder_->encode(first, last, ring, out);
     open.used = static_cast<std::size_t>(out.next - open.bytes);
     return done;
   }

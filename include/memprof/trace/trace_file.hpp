@@ -35,7 +35,7 @@ namespace memprof::inline MEMPROF_ABI {
 inline void write_trace(const trace& source, const std::filesystem::path& path) {
   trace tail;  // the chunks do not say that events were left out
   if (source.left_out() != 0) {
-    const event gap{0, 0, source.left_out(), 0, event_kind::gap, any_space, 0};
+    const extend::event gap{0, 0, source.left_out(), 0, extend::event_kind::gap, extend::any_space, 0};
     tail.events(&gap, &gap + 1, detail::no_ring_id);
   }
   const auto for_each_chunk = [&](auto&& visit) {
@@ -66,7 +66,7 @@ inline void write_trace(const trace& source, const std::filesystem::path& path) 
 /// Passes the trace in a file to `visitor`, record by record, in order, and returns what it found. Where the file is truncated or
 /// damaged, reading ends with a `gap` as the last event. Raises an error that names the path if the file is not a trace, or has a
 /// newer version. Takes the memory of one chunk. Reads `source` from its current position; `path` is its name for messages.
-template <trace_visitor Visitor>
+template <extend::trace_visitor Visitor>
 trace_file_status read_trace(std::FILE* source, const std::filesystem::path& path, Visitor& visitor) {
   struct adapter {
     Visitor& visitor;
@@ -75,9 +75,9 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     detail::ring_positions* positions = nullptr;  ///< if the file has rings
     std::uint64_t dropped = 0;
     bool is_at_beginning = true;
-    void events(const event* first, const event* last, std::uint32_t ring) {
-      if (std::exchange(is_at_beginning, false) && first->kind == event_kind::gap) dropped = first->bytes;
-      has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == event_kind::capture_end);
+    void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
+      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) dropped = first->bytes;
+      has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == extend::event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
@@ -109,22 +109,22 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
   status.has_ended = adapted.has_ended;
   status.dropped = adapted.dropped;
   if (file.live() != nullptr && status.damage.empty() && !status.has_ended) {
-    for (const auto& ring : file.live()->rings()) detail::page_budget::add_input(ring.events.size() * sizeof(event));
+    for (const auto& ring : file.live()->rings()) detail::page_budget::add_input(ring.events.size() * sizeof(extend::event));
     status.from_rings = detail::visit_rings(file.live()->rings(), positions, visitor);
     if (file.live()->rings_outside() != 0 && !status.is_being_written) {
-      const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};
+      const extend::event gap{0, 0, 1, 0, extend::event_kind::gap, extend::any_space, 0};
       visitor.events(&gap, &gap + 1, detail::no_ring_id);
     }
   }
   if (!status.damage.empty()) {
-    const event gap{0, 0, 1, 0, event_kind::gap, any_space, 0};  // one or more
+    const extend::event gap{0, 0, 1, 0, extend::event_kind::gap, extend::any_space, 0};  // one or more
     visitor.events(&gap, &gap + 1, detail::no_ring_id);
   }
   return status;
 }
 
 /// The same, given the file's name.
-template <trace_visitor Visitor>
+template <extend::trace_visitor Visitor>
 trace_file_status read_trace(const std::filesystem::path& path, Visitor& visitor) {
   const detail::file_handle file{std::fopen(path.c_str(), "rb")};
   if (!file) detail::raise_about_file("read", path, detail::reason_in_errno());

@@ -21,6 +21,8 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 /// Makes a trace of data recorded elsewhere: a file of another system, or a test. Needs no capture and disturbs none.
 ///
 /// Events get the thread and time that were set last. Times must not run backwards: an event earlier than its predecessor is
@@ -28,8 +30,8 @@ namespace memprof::inline MEMPROF_ABI {
 ///
 /// @code
 /// memprof::trace result;
-/// memprof::trace_writer writer{result};
-/// const memprof::space_id dram = writer.space("dram");
+/// memprof::extend::trace_writer writer{result};
+/// const memprof::extend::space_id dram = writer.space("dram");
 /// for (const row& each : rows) {
 ///   writer.at(each.time_ns);
 ///   each.is_free ? writer.deallocate(dram, each.address) : writer.allocate(dram, each.address, each.bytes);
@@ -165,6 +167,9 @@ class trace_writer {
   std::unordered_map<std::uint32_t, thread_state> threads_;
   thread_state* thread_ = nullptr;
 };
+
 static_assert(event_writer<trace_writer>);
+
+}  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -32,7 +32,7 @@ namespace c10d {
 namespace {
 
 struct torch_source {
-  memprof::event_sink writer;
+  memprof::extend::event_sink writer;
 #ifdef MEMPROF_TORCH_SIMULATION
   memprof::torch_no_dispatch backend;
 #else
@@ -112,7 +112,7 @@ void report_facts(void* source) {
 void destroy(void* source) { delete static_cast<torch_source*>(source); }
 
 void annotate(void* implementation, const char* name, unsigned category) {
-  if (memprof::event_sink{}.capture() == 0) return;
+  if (memprof::extend::event_sink{}.capture() == 0) return;
   const memprof::detail::recording_suppressor hidden;
   const at::Tensor tensor{
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(static_cast<c10::TensorImpl*>(implementation))};
@@ -139,7 +139,7 @@ bool read_memory(void* implementation, const char* method, char* error, std::siz
   const at::Tensor tensor{
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(static_cast<c10::TensorImpl*>(implementation))};
   try {
-    memprof::detail::read_memory(tensor, memprof::event_sink{}.label_of(method));
+    memprof::detail::read_memory(tensor, memprof::extend::event_sink{}.label_of(method));
     return true;
   } catch (const c10::Error& fault) {
     std::strncpy(error, fault.what_without_backtrace(), room - 1);

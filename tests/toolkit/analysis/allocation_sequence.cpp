@@ -9,9 +9,9 @@
 namespace memprof_tests::analysis_allocation_sequence {
 
 using memprof::allocation_sequence;
-using memprof::event;
-using memprof::event_kind;
-using memprof::label;
+using memprof::extend::event;
+using memprof::extend::event_kind;
+using memprof::extend::label;
 
 namespace {
 

@@ -48,7 +48,7 @@ struct recorded {
 
   recorded(const heap_stacks& stacks, const std::function<void(stacked_trace&)>& fill) {
     fill(run);
-    run.writer.add_facts(memprof::to_table(std::vector<heap_stacks>{stacks}));
+    run.writer.add_facts(memprof::extend::to_table(std::vector<heap_stacks>{stacks}));
     run.writer.finish();
     profile = memprof::profile_of(run.events);
   }

@@ -240,7 +240,7 @@ TEST_CASE("breakdown text: the logs are named only where numbers come from logs"
   profile.spaces.emplace_back();
   const auto text_of = [&] { return memprof::to_text(std::vector{analyzed(profile)}, memprof::breakdown_options{}); };
   CHECK(!contains(text_of(), "logs"));
-  profile.facts.push_back(memprof::to_table<memprof::model_parameters>({{1 << 20}}));
+  profile.facts.push_back(memprof::extend::to_table<memprof::model_parameters>({{1 << 20}}));
   CHECK(contains(text_of(), "calculated from the number of parameters: 2.00 MiB (1,048,576 parameters, assuming bf16)\n"));
   CHECK(!contains(text_of(), "logs"));
 }

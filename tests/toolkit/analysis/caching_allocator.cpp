@@ -455,10 +455,11 @@ TEST_CASE("caching allocator: every segment is reported when it is reserved and 
 
 TEST_CASE("caching allocator: as events, its segments are what the ledger finds reserved") {
   for (const bool is_expandable : {false, true}) {
-    memprof::ledger ledger;
+    memprof::extend::ledger ledger;
     const auto tell = [&](segment_action action, std::uint64_t address, std::int64_t bytes) {
-      const auto kind = action == segment_action::reserve ? memprof::event_kind::reserve : memprof::event_kind::release;
-      const memprof::event recorded{0, address, static_cast<std::uint64_t>(bytes), 0, kind, 0, 0};
+      const auto kind =
+          action == segment_action::reserve ? memprof::extend::event_kind::reserve : memprof::extend::event_kind::release;
+      const memprof::extend::event recorded{0, address, static_cast<std::uint64_t>(bytes), 0, kind, 0, 0};
       ledger.apply(&recorded, &recorded + 1, 0);
     };
     caching_allocator allocator{{.capacity = 200 * mib, .expandable_segments = is_expandable}, tell};

@@ -206,7 +206,7 @@ TEST_CASE("comparison: the difference of reserved bytes is that of the peaks and
     memprof::trace events;
     auto capture = memprof::begin_capture({.trace = &events});
     const memprof::memory_space device{"gpu"};
-    const memprof::event_sink sink;
+    const memprof::extend::event_sink sink;
     sink.reserve(device, 0x10000, reserved);
     sink.allocate(device, 0x10000U, block);
     sink.deallocate(device, 0x10000U);
@@ -247,7 +247,7 @@ TEST_CASE("comparison: other memory spaces whose peaks differ are named") {
     return record([&] {
       const buffer one = allocated_in("one", 4'000);
       const memprof::memory_space device{"gpu:0"};
-      memprof::event_sink{}.allocate(device, 0x10U, on_device);
+      memprof::extend::event_sink{}.allocate(device, 0x10U, on_device);
     });
   };
   const comparison of = compared(program(1'000), program(3'000));

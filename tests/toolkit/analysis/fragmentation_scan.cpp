@@ -9,12 +9,12 @@
 
 namespace memprof_tests::analysis_fragmentation_scan {
 
-using memprof::event;
-using memprof::event_kind;
 using memprof::fragmentation;
 using memprof::fragmentation_in;
-using memprof::label;
 using memprof::recorded_fragmentation;
+using memprof::extend::event;
+using memprof::extend::event_kind;
+using memprof::extend::label;
 
 namespace {
 
@@ -39,7 +39,7 @@ class recorded {
   }
   recorded& complete(std::uint64_t address) { return add({0, address * mib, 0, 0, event_kind::complete_deallocation, 0, 0}); }
   recorded& fail(std::uint64_t size) {
-    return add({0, memprof::unknown_device_free, size * mib, 0, event_kind::out_of_memory, 0, 0});
+    return add({0, memprof::extend::unknown_device_free, size * mib, 0, event_kind::out_of_memory, 0, 0});
   }
   recorded& lose_events() { return add({0, 0, 5, 0, event_kind::gap, 0, 0}); }
 

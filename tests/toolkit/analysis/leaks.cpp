@@ -99,7 +99,7 @@ std::function<std::function<void(int)>()> reserving(FindsRoom finds_room) {
   return [finds_room] {
     return [finds_room](int step) {
       const memprof::memory_space device{"gpu"};
-      const memprof::event_sink sink;
+      const memprof::extend::event_sink sink;
       const std::uint64_t address = 0x10'0000'0000U + (static_cast<std::uint64_t>(step) << 21U);
       if (!finds_room(step)) sink.reserve(device, address, 2 << 20);
       sink.allocate(device, address, 4'000);
@@ -160,7 +160,7 @@ std::vector<program> leaking_programs() {
       {"keys of a map that are never looked up again", 256,
        keeping<std::map<int, buffer>>([](auto& kept, int step) { kept[step * 17] = allocated_in("leak", 90); })},
       {"fragmentation: in every third step no free block is large enough", 120, reserving([](int step) { return step % 3 != 0; }),
-       memprof::reserved_beyond_blocks, "gpu"},
+       memprof::detail::reserved_beyond_blocks, "gpu"},
   };
 }
 
@@ -558,7 +558,7 @@ TEST_CASE("leaks: without steps, the run is divided by its allocations") {
 TEST_CASE("leaks: what is reserved and in no block grows by itself") {
   const leak_report found = leaks_of([] {
     const memprof::memory_space device{"gpu"};
-    const memprof::event_sink sink;
+    const memprof::extend::event_sink sink;
     std::uint64_t address = 0x10000;
     for (int step = 0; step < 100; ++step) {
       sink.allocate(device, 0x10U, 4'000);
@@ -570,7 +570,7 @@ TEST_CASE("leaks: what is reserved and in no block grows by itself") {
     }
   });
   REQUIRE(found.growing.size() == 1);
-  CHECK(found.growing[0].operation == memprof::reserved_beyond_blocks);
+  CHECK(found.growing[0].operation == memprof::detail::reserved_beyond_blocks);
   CHECK(found.growing[0].space == "gpu");
   CHECK(found.growing[0].trend.per_step == 1 << 20);
   REQUIRE(found.spaces.size() == 1);

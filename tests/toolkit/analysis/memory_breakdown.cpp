@@ -54,7 +54,7 @@ class training {
   }
 
   training& parameters(std::int64_t count) {
-    profile_.facts = {memprof::to_table<memprof::model_parameters>({{count}})};
+    profile_.facts = {memprof::extend::to_table<memprof::model_parameters>({{count}})};
     return *this;
   }
 

@@ -12,15 +12,15 @@ namespace memprof_tests::analysis_memory_fit {
 
 using memprof::allocation_sequence;
 using memprof::caching_allocator_options;
-using memprof::event;
-using memprof::event_kind;
 using memprof::failed_allocation;
 using memprof::fit_memory;
 using memprof::fragmentation;
 using memprof::fragmentation_at_peak;
-using memprof::label;
 using memprof::memory_fit;
 using memprof::smallest_capacity;
+using memprof::extend::event;
+using memprof::extend::event_kind;
+using memprof::extend::label;
 
 namespace {
 
@@ -44,14 +44,14 @@ class program {
     return id;
   }
   program& begin(std::string_view name) {
-    const auto id = static_cast<memprof::label>(sequence_.names().size() + 1);
+    const auto id = static_cast<memprof::extend::label>(sequence_.names().size() + 1);
     sequence_.name(id, name);
     ++depth_;
     open_.push_back(id);
     return add({0, memprof::detail::scope_address(depth_, depth_ - 1), 0, id, event_kind::scope_begin, 0, 0});
   }
   program& end() {
-    const memprof::label id = open_.back();
+    const memprof::extend::label id = open_.back();
     open_.pop_back();
     return add({0, depth_--, 0, id, event_kind::scope_end, 0, 0});
   }
@@ -66,7 +66,7 @@ class program {
 
   allocation_sequence sequence_{0};
   std::uint32_t depth_ = 0;
-  std::vector<memprof::label> open_;
+  std::vector<memprof::extend::label> open_;
 };
 
 }  // namespace

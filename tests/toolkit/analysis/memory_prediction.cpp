@@ -60,7 +60,7 @@ std::int64_t bytes_of(const memory_prediction& prediction, std::string_view name
 memprof::predicted_fit fit_of(std::int64_t bytes, const memprof::device_description& device,
                               std::optional<std::int64_t> context = {}) {
   memprof::allocation_sequence sequence{0};
-  const memprof::event next{0, 0x1000, static_cast<std::uint64_t>(bytes), 0, memprof::event_kind::allocate, 0, 0};
+  const memprof::extend::event next{0, 0x1000, static_cast<std::uint64_t>(bytes), 0, memprof::extend::event_kind::allocate, 0, 0};
   sequence.events(&next, &next + 1, 1);
   return predict_fit(sequence, run_with({{"activation", bytes}}), "cuda:0", device, {}, context);
 }
@@ -69,7 +69,7 @@ memprof::predicted_fit fit_of(std::int64_t bytes, const memprof::device_descript
 
 TEST_CASE("memory prediction: the parts are the categories, what the allocator adds, and the context") {
   memprof::profile run = run_with({{"parameter", 100}, {"gradient", 90}, {"optimizer_state", 200}, {"other", 50}});
-  run.facts.push_back(memprof::to_table<memprof::library_workspace>(
+  run.facts.push_back(memprof::extend::to_table<memprof::library_workspace>(
       {{"cuda:0", "cuBLAS", 20}, {"cuda:0", "cuBLASLt", 10}, {"cuda:1", "cuBLAS", 7}}));
   const memory_prediction made = predict_memory(run, "cuda:0", 600, card(10'000), 1'000);
   CHECK(made.parts == std::vector<memory_part>{{"CUDA context", 1'000, 1'000, 1'000, false},
@@ -87,7 +87,7 @@ TEST_CASE("memory prediction: the parts are the categories, what the allocator a
 
 TEST_CASE("memory prediction: workspaces that were made after the peak are not among what was live there") {
   memprof::profile run = run_with({{"parameter", 100}, {"other", 50}});
-  run.facts.push_back(memprof::to_table<memprof::library_workspace>({{"cuda:0", "cuBLAS", 80}}));
+  run.facts.push_back(memprof::extend::to_table<memprof::library_workspace>({{"cuda:0", "cuBLAS", 80}}));
   const memory_prediction made = predict_memory(run, "cuda:0", 150, card(10'000), 0);
   CHECK(bytes_of(made, "cuBLAS workspaces") == 50);
   CHECK(made.total() == 150);
@@ -127,7 +127,7 @@ TEST_CASE("memory prediction: each preset of a GPU has a context, and it is name
 
 TEST_CASE("memory prediction: what cuDNN takes is an interval where it was measured, and else said not to be known") {
   memprof::profile run = run_with({{"activation", 5 * mib}});
-  run.facts.push_back(memprof::to_table<memprof::approximated_operation>({{"aten::convolution", "its workspace", 3, 0}}));
+  run.facts.push_back(memprof::extend::to_table<memprof::approximated_operation>({{"aten::convolution", "its workspace", 3, 0}}));
   const memory_prediction measured = predict_memory(run, "cuda:0", 6 * mib, device_preset("gpu-40gb"));
   CHECK(measured.parts.back().name == "cuDNN workspaces");
   CHECK(measured.besides() == (1'669 + 148) * mib);  // docs/accuracy_gpu.md

@@ -23,8 +23,8 @@ namespace memprof_tests::analysis_peak_callers {
 
 using Catch::Matchers::ContainsSubstring;
 using memprof::heap_stacks;
-using memprof::label;
 using memprof::peak_callers;
+using memprof::extend::label;
 
 const heap_stacks all{};
 const heap_stacks sampled{65'536, 65'536, 0, "libunwind"};
@@ -124,7 +124,7 @@ TEST_CASE("peak_callers: the largest blocks at the peak are named, unless they h
   run.allocate(0x10000, 500, run.stack(0x10));
   run.allocate(0x20000, 400, run.stack(0x20));
   run.allocate(0x30000, 300, 0);
-  run.writer.annotate(memprof::block_address{0x20000}, {.name = "weight"});
+  run.writer.annotate(memprof::extend::block_address{0x20000}, {.name = "weight"});
   run.writer.finish();
   peak_callers found = memprof::peak_callers_of(run.events, all, 10);
   memprof::profile named = memprof::profile_of(run.events);
@@ -142,7 +142,7 @@ TEST_CASE("peak_callers: the largest blocks at the peak are named, unless they h
 
 TEST_CASE("peak_callers: collapsed stacks have the calls within the operation, and blocks without a stack outside them") {
   stacked_trace run;
-  const memprof::open_operation step = run.writer.begin_operation("step");
+  const memprof::extend::open_operation step = run.writer.begin_operation("step");
   run.allocate(0x10000, 500, run.stack(0x20, 0x10));
   run.allocate(0x20000, 400, run.stack(0x20, 0x30));
   run.allocate(0x30000, 300, 0);

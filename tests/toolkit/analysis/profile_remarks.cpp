@@ -53,14 +53,14 @@ TEST_CASE("profile remarks: rounded numbers do not contradict each other here, t
 
 TEST_CASE("profile remarks: what was not captured is named, with the reason") {
   memprof::profile profile = faultless();
-  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no\nCUDA device"}})};
+  profile.facts = {memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no\nCUDA device"}})};
   CHECK(remarks_of(profile) == std::vector<std::string>{"CUDA not captured: there is no\\nCUDA device"});
 }
 
 TEST_CASE("profile remarks: libraries whose events are missing are named, with what to do") {
   memprof::profile profile = faultless();
   profile.exact = false;
-  profile.facts = {memprof::to_table<memprof::unrecorded_module>({{"/opt/plugin.so"}})};
+  profile.facts = {memprof::extend::to_table<memprof::unrecorded_module>({{"/opt/plugin.so"}})};
   const std::vector<std::string> remarks = remarks_of(profile);
   REQUIRE(remarks.size() == 2);
   CHECK(remarks[1] ==

@@ -20,11 +20,11 @@
 namespace memprof_tests::analysis_reserved_causes {
 
 using memprof::caching_allocator;
-using memprof::event_kind;
 using memprof::fragmentation;
 using memprof::reserved_causes;
 using memprof::reserved_causes_in;
 using memprof::segment_action;
+using memprof::extend::event_kind;
 
 namespace {
 
@@ -57,7 +57,7 @@ class device_run {
     allocator_.deallocate(block);
   }
   void say_setting(const std::string& value) {
-    writer_.add_facts(memprof::to_table<memprof::torch_setting_fact>({{"PYTORCH_CUDA_ALLOC_CONF", value}}));
+    writer_.add_facts(memprof::extend::to_table<memprof::torch_setting_fact>({{"PYTORCH_CUDA_ALLOC_CONF", value}}));
   }
 
   /// Of every memory space.
@@ -83,9 +83,9 @@ class device_run {
   }
 
   memprof::trace events_;
-  memprof::trace_writer writer_{events_};
-  memprof::space_id space_ = writer_.space("cuda:0");
-  memprof::label stream_ = writer_.label_of("default\x1f");
+  memprof::extend::trace_writer writer_{events_};
+  memprof::extend::space_id space_ = writer_.space("cuda:0");
+  memprof::extend::label stream_ = writer_.label_of("default\x1f");
   caching_allocator allocator_;
   std::uint64_t moved_by_;
 };

@@ -250,7 +250,7 @@ TEST_CASE("waterfall: random columns sum to their peaks, and changes to those of
       for (auto count = random() % 30; count != 0; --count) {
         path of;
         for (auto depth = random() % 5; depth != 0; --depth) of.push_back(names[random() % names.size()]);
-        held.push_back({of, static_cast<category>(random() % memprof::category_names.size()),
+        held.push_back({of, static_cast<category>(random() % memprof::detail::category_names.size()),
                         static_cast<std::int64_t>(random() % 1000), 1});
       }
       columns.push_back(column("c" + std::to_string(index), std::move(held), random() % 4 != 0));

@@ -179,7 +179,7 @@ TEST_CASE("waterfall text: two runs whose processes differ by 100 MiB say so, wh
     reading.anonymous_bytes = resident - 3 * mib;
     reading.recorded_bytes = bytes;
     reading.unrecorded_heap_bytes = heap;
-    made.process = memprof::account_of(reading);
+    made.process = memprof::detail::account_of(reading);
     return made;
   };
   const auto small = of_process("small", 1000, 123 * mib, 110 * mib);

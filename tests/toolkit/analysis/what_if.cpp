@@ -501,7 +501,7 @@ TEST_CASE("what if: where an allocator reserved memory, both runs go through its
   memprof::trace events;
   auto capture = memprof::begin_capture({.trace = &events});
   const memprof::memory_space device{"cuda:0"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   {
     const auto scope = memprof::track_operation("weights");
     sink.reserve(device, 0x1000'0000U, 30 * mebibyte);
@@ -554,7 +554,7 @@ TEST_CASE("what if: blocks end after their last use, and those without a known u
 }
 
 TEST_CASE("what if: a use within an operation lasts until that ends, whatever uses the block meanwhile") {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const recorded of = record(
       [&] {
         buffer used(1'000);
@@ -586,7 +586,7 @@ TEST_CASE("what if: a use within an operation lasts until that ends, whatever us
 }
 
 TEST_CASE("what if: uses of one block by two threads last until the later operation ends") {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const recorded of = record(
       [&] {
         buffer used(1'000);
@@ -608,7 +608,7 @@ TEST_CASE("what if: uses of one block by two threads last until the later operat
 }
 
 TEST_CASE("what if: uses that name no live block are counted, and a long operation may use a block as often as it likes") {
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const recorded of = record(
       [&] {
         const auto training = memprof::track_operation<"train">();

@@ -96,7 +96,8 @@ TEST_CASE("fit: the CUDA context is not the allocator's") {
   // One block of whole 2 MiB, which the allocator takes as it is.
   const auto fits = [&](std::int64_t bytes) {
     memprof::allocation_sequence sequence{0};
-    const memprof::event next{0, 0x1000, static_cast<std::uint64_t>(bytes), 0, memprof::event_kind::allocate, 0, 0};
+    const memprof::extend::event next{0, 0x1000, static_cast<std::uint64_t>(bytes), 0, memprof::extend::event_kind::allocate,
+                                      0, 0};
     sequence.events(&next, &next + 1, 1);
     return need_of(sequence, bytes, card).fits;
   };

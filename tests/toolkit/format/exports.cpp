@@ -27,7 +27,7 @@ namespace {
 
 using namespace std::string_view_literals;
 using memprof::category;
-using memprof::event_kind;
+using memprof::extend::event_kind;
 
 /// Counts what it is handed.
 struct recorded_timeline : memprof::timeline_sink {
@@ -57,17 +57,17 @@ struct recorded_timeline : memprof::timeline_sink {
 /// Random events of all kinds that touch blocks, in two spaces, of which one is that of cores.
 memprof::trace random_trace(std::uint64_t seed) {
   memprof::trace target;
-  memprof::trace_writer writer{target};
+  memprof::extend::trace_writer writer{target};
   std::mt19937_64 random{seed};
   const auto pick = [&](std::uint64_t below) { return random() % below; };
-  const memprof::space_id heap = writer.space("heap");
-  const memprof::space_id l1 = writer.space("l1");
-  std::vector<memprof::open_operation> open;
+  const memprof::extend::space_id heap = writer.space("heap");
+  const memprof::extend::space_id l1 = writer.space("l1");
+  std::vector<memprof::extend::open_operation> open;
   for (int step = 0; step < 400; ++step) {
     writer.at(step * 10);
     if (pick(20) == 0) writer.on_thread(1 + static_cast<std::uint32_t>(pick(3)));
     if (pick(60) == 0) writer.end_segment("phase");
-    const memprof::core_range cores{static_cast<std::uint8_t>(pick(2)), 0, 2, static_cast<std::uint8_t>(pick(3))};
+    const memprof::extend::core_range cores{static_cast<std::uint8_t>(pick(2)), 0, 2, static_cast<std::uint8_t>(pick(3))};
     const std::uint64_t address = 16 * (1 + pick(30));
     switch (pick(9)) {
       case 0: open.push_back(writer.begin_operation(pick(2) == 0 ? "forward" : "backward", category::activation)); break;
@@ -75,20 +75,20 @@ memprof::trace random_trace(std::uint64_t seed) {
         if (open.empty()) break;
         writer.end_operation(open[pick(open.size())]);  // some twice
         break;
-      case 2: writer.deallocate(heap, memprof::block_address{address}); break;
-      case 3: writer.annotate(memprof::block_address{address}, {"w", "", "", static_cast<category>(pick(8))}); break;
+      case 2: writer.deallocate(heap, memprof::extend::block_address{address}); break;
+      case 3: writer.annotate(memprof::extend::block_address{address}, {"w", "", "", static_cast<category>(pick(8))}); break;
       case 4:
-        writer.put_event({0, memprof::address_on_cores(address, cores), 1 + pick(100), cores.packed(),
+        writer.put_event({0, memprof::extend::address_on_cores(address, cores), 1 + pick(100), cores.packed(),
                           event_kind::allocate_on_cores, l1.value, static_cast<std::uint16_t>(pick(2) << 8)});
         break;
       case 5:
-        writer.put_event(
-            {0, memprof::address_on_cores(address, cores), 0, cores.packed(), event_kind::deallocate_on_cores, l1.value, 0});
+        writer.put_event({0, memprof::extend::address_on_cores(address, cores), 0, cores.packed(),
+                          event_kind::deallocate_on_cores, l1.value, 0});
         break;
       case 6:
         if (pick(5) == 0) writer.put_event({0, 0, 0, cores.packed(), event_kind::deallocate_circular_buffers, l1.value, 0});
         break;
-      default: writer.allocate(heap, memprof::block_address{pick(40) == 0 ? 0 : address}, pick(1000));
+      default: writer.allocate(heap, memprof::extend::block_address{pick(40) == 0 ? 0 : address}, pick(1000));
     }
   }
   writer.finish();
@@ -147,14 +147,14 @@ TEST_CASE("exports: bytes by operation and category sum to the profile's, whatev
 
 TEST_CASE("exports: lifetimes count live blocks until the end", "[format]") {
   memprof::trace trace;
-  memprof::trace_writer writer{trace};
-  const memprof::space_id heap = writer.space("heap");
+  memprof::extend::trace_writer writer{trace};
+  const memprof::extend::space_id heap = writer.space("heap");
   writer.at(1'000'000);
-  writer.allocate(heap, memprof::block_address{16}, 100);
+  writer.allocate(heap, memprof::extend::block_address{16}, 100);
   writer.at(3'000'000);
-  writer.allocate(heap, memprof::block_address{32}, 10);
+  writer.allocate(heap, memprof::extend::block_address{32}, 10);
   writer.at(4'000'000);
-  writer.deallocate(heap, memprof::block_address{16});
+  writer.deallocate(heap, memprof::extend::block_address{16});
   writer.at(9'000'000);
   writer.finish();
   const memprof::stack_table table = memprof::stack_table_of(trace, false);

@@ -20,17 +20,17 @@ namespace {
 struct one_of_each {
   bool* is_sound;
 
-  template <memprof::trace_visitor Visitor>
+  template <memprof::extend::trace_visitor Visitor>
   void visit(Visitor& visitor) const {
-    const memprof::event happened[2]{};
-    memprof::capture_info info;
+    const memprof::extend::event happened[2]{};
+    memprof::extend::capture_info info;
     info.process.command_line = "train";
     visitor.info(info);
-    visitor.name(memprof::label{3}, "loss");
-    visitor.space({5, memprof::label{3}, 80});
+    visitor.name(memprof::extend::label{3}, "loss");
+    visitor.space({5, memprof::extend::label{3}, 80});
     visitor.facts({{"table", {"a"}, {{std::int64_t{1}}}}, 7, 0});
     visitor.events(happened, happened + 2, 9);
-    if constexpr (requires(const memprof::saved_state_part& part) { visitor.saved_state(part); })
+    if constexpr (requires(const memprof::detail::saved_state_part& part) { visitor.saved_state(part); })
       *is_sound = visitor.saved_state({4, true, "bytes"});
   }
 };
@@ -38,19 +38,19 @@ struct one_of_each {
 struct noting_visitor {
   std::vector<std::string> seen;
 
-  void info(const memprof::capture_info& info) { seen.push_back(info.process.command_line); }
-  void name(memprof::label id, std::string_view text) { seen.push_back(std::to_string(id) + std::string{text}); }
-  void space(const memprof::space_definition& space) {
+  void info(const memprof::extend::capture_info& info) { seen.push_back(info.process.command_line); }
+  void name(memprof::extend::label id, std::string_view text) { seen.push_back(std::to_string(id) + std::string{text}); }
+  void space(const memprof::extend::space_definition& space) {
     seen.push_back(std::to_string(space.id) + " " + std::to_string(space.name) + " " + std::to_string(space.capacity));
   }
-  void facts(memprof::fact_part&& part) { seen.push_back(part.table.name + std::to_string(part.first_row)); }
-  void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) {
+  void facts(memprof::extend::fact_part&& part) { seen.push_back(part.table.name + std::to_string(part.first_row)); }
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t ring) {
     seen.push_back(std::to_string(last - first) + " of " + std::to_string(ring));
   }
 };
 
 struct framed_visitor : noting_visitor {
-  bool saved_state(const memprof::saved_state_part& part) {
+  bool saved_state(const memprof::detail::saved_state_part& part) {
     seen.push_back(std::to_string(part.index) + std::string{part.bytes});
     return false;
   }

@@ -40,7 +40,7 @@ namespace {
 
 using memprof::category;
 using memprof::trace;
-using memprof::trace_writer;
+using memprof::extend::trace_writer;
 using memprof_tests::page_check;
 using memprof_tests::page_column;
 using memprof_tests::page_reader;
@@ -62,7 +62,7 @@ using memprof_tests::scratch_folder;
 /// A run of so many steps of three phases: each allocates `blocks` in `layers` operations and frees them again. Every tenth step
 /// holds one more.
 void train(trace_writer& writer, std::size_t steps, std::size_t layers = 3, std::size_t blocks = 2) {
-  const memprof::space_id space = writer.space("cuda:0", 1 << 30);
+  const memprof::extend::space_id space = writer.space("cuda:0", 1 << 30);
   std::int64_t now = 0;
   writer.allocate(space, std::uint64_t{0x7000}, 4096, category::parameter);
   writer.end_segment("MODEL_CREATION");
@@ -92,11 +92,11 @@ void train(trace_writer& writer, std::size_t steps, std::size_t layers = 3, std:
 }
 
 TEST_CASE("write_html: what streams still use is there beside what is live", "[html]") {
-  using memprof::event_kind;
+  using memprof::extend::event_kind;
   trace source;
   trace_writer writer{source};  // event 0, and a thread_begin
   const std::uint8_t space = writer.space("cuda:0").value;
-  const memprof::label stream = writer.label_of("default\x1f");
+  const memprof::extend::label stream = writer.label_of("default\x1f");
   writer.put_event({0, 0x1000, 100, stream, event_kind::allocate_on_stream, space, 0});    // 2
   writer.put_event({0, 0x1000, 100, stream, event_kind::deallocate_on_stream, space, 1});  // 3
   writer.put_event({0, 0x2000, 30, stream, event_kind::allocate_on_stream, space, 0});     // 4
@@ -114,7 +114,7 @@ TEST_CASE("write_html: what streams still use is there beside what is live", "[h
 TEST_CASE("write_html: a small run is there to the event", "[html]") {
   trace source;
   trace_writer writer{source};  // event 0: the clock is read
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   writer.at(10);
   const auto load = writer.begin_operation("load");                         // 1, and a thread_begin before it
   writer.allocate(space, std::uint64_t{0x1000}, 100, category::parameter);  // 3
@@ -204,7 +204,7 @@ TEST_CASE("write_html: no maximum is lost in a long run", "[html]") {
 TEST_CASE("write_html: a long quiet stretch keeps its own buckets", "[html]") {
   trace source;
   trace_writer writer{source};
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   for (std::int64_t second = 1; second <= 600; ++second) {
     writer.at(second * 1'000'000'000);
     second % 2 == 1 ? writer.allocate(space, std::uint64_t{4096}, 100) : writer.deallocate(space, std::uint64_t{4096});
@@ -268,7 +268,7 @@ TEST_CASE("write_html: steps have rows, patterns and frames of their own", "[htm
 TEST_CASE("write_html: what is live at the end is a moment of its own, however long the run was", "[html]") {
   trace source;
   trace_writer writer{source};
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   writer.allocate(space, std::uint64_t{0x1000}, 100, category::parameter);
   for (int round = 0; round < 50'000; ++round) {
     writer.allocate(space, std::uint64_t{0x2000}, 1000, category::activation);
@@ -289,7 +289,7 @@ TEST_CASE("write_html: what is live at the end is a moment of its own, however l
 
 TEST_CASE("write_html: steps share rows where they are too many", "[html]") {
   memprof::detail::step_survey steps{4};
-  const auto segment = [&](memprof::label name, std::uint64_t event, std::int64_t peak) {
+  const auto segment = [&](memprof::extend::label name, std::uint64_t event, std::int64_t peak) {
     steps.end_segment(name, {event, event}, {event + 1, event + 1}, {{0, peak, peak, peak, 0, peak, 3}}, {event});
   };
   for (std::uint64_t step = 0; step < 11; ++step) {
@@ -316,11 +316,11 @@ TEST_CASE("write_html: invocations are those that began and ended, by thread, wi
   memprof::property::random_numbers random{7};
   trace source;
   trace_writer writer{source};
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   using invocation = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t>;  // times, depth, delta
   std::map<invocation, int> expected;
   struct open_one {
-    memprof::open_operation operation;
+    memprof::extend::open_operation operation;
     std::int64_t begin;
     std::int64_t net;
   };
@@ -366,12 +366,12 @@ TEST_CASE("write_html: invocations are those that began and ended, by thread, wi
 }
 
 TEST_CASE("write_html: what a thread does for another one's operation is in the rows of both", "[html]") {
-  using memprof::event_kind;
   using memprof::detail::scope_address;
+  using memprof::extend::event_kind;
   for (const bool is_inferred : {false, true}) {
     CAPTURE(is_inferred);
     trace source;
-    memprof::capture_info info;
+    memprof::extend::capture_info info;
     if (is_inferred) info.leading_thread = 77;
     source.info(info);
     source.name(1, "step");
@@ -379,23 +379,24 @@ TEST_CASE("write_html: what a thread does for another one's operation is in the 
     source.name(3, "cpu");
     source.space({0, 3, 0, false});
     std::uint64_t now = 0;
-    const auto put = [&](std::uint32_t ring, memprof::event recorded) {
+    const auto put = [&](std::uint32_t ring, memprof::extend::event recorded) {
       recorded.stamp = ++now;
       source.events(&recorded, &recorded + 1, ring);
     };
-    put(1, {0, 1, 77, 0, event_kind::thread_begin, memprof::any_space, 0});
-    put(2, {0, 2, 78, 0, event_kind::thread_begin, memprof::any_space, 0});
-    put(1, {0, scope_address(1, 0), 0, 1, event_kind::scope_begin, memprof::any_space, 0});
-    put(1, {0, scope_address(2, 1), 0, 2, event_kind::scope_begin, memprof::any_space, 0});
+    put(1, {0, 1, 77, 0, event_kind::thread_begin, memprof::extend::any_space, 0});
+    put(2, {0, 2, 78, 0, event_kind::thread_begin, memprof::extend::any_space, 0});
+    put(1, {0, scope_address(1, 0), 0, 1, event_kind::scope_begin, memprof::extend::any_space, 0});
+    put(1, {0, scope_address(2, 1), 0, 2, event_kind::scope_begin, memprof::extend::any_space, 0});
     put(1, {0, 0x100, 1000, 0, event_kind::allocate, 0, 0});
-    if (!is_inferred) put(2, {0, scope_address(1, 0), scope_address(2, 1), 2, event_kind::scope_begin, memprof::any_space, 0});
+    if (!is_inferred)
+      put(2, {0, scope_address(1, 0), scope_address(2, 1), 2, event_kind::scope_begin, memprof::extend::any_space, 0});
     put(2, {0, 0x200, 100, 0, event_kind::allocate, 0, 0});
-    put(1, {0, 2, 0, 2, event_kind::scope_end, memprof::any_space, 0});
+    put(1, {0, 2, 0, 2, event_kind::scope_end, memprof::extend::any_space, 0});
     put(2, {0, 0x300, 10, 0, event_kind::allocate, 0, 0});
-    if (!is_inferred) put(2, {0, 1, 0, 2, event_kind::scope_end, memprof::any_space, 0});
+    if (!is_inferred) put(2, {0, 1, 0, 2, event_kind::scope_end, memprof::extend::any_space, 0});
     put(2, {0, 0x400, 1, 0, event_kind::allocate, 0, 0});
-    put(1, {0, 1, 0, 1, event_kind::scope_end, memprof::any_space, 0});
-    put(0, {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0});
+    put(1, {0, 1, 0, 1, event_kind::scope_end, memprof::extend::any_space, 0});
+    put(0, {0, 0, 0, 0, event_kind::capture_end, memprof::extend::any_space, 0});
     const page_reader page = page_of(source);
     const page_table& rows = page.table("invocations");
     // By thread and depth: the operation, and what changed meanwhile.
@@ -449,7 +450,7 @@ TEST_CASE("write_html: of too many invocations the longest have rows of their ow
 TEST_CASE("write_html: of too many blocks those at the peak are kept, and the largest by bytes times events", "[html]") {
   trace source;
   trace_writer writer{source};
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   for (std::uint64_t block = 0; block < 30000; ++block) {
     writer.allocate(space, 0x1000000 + block * 64, 10 + block % 7);
     writer.deallocate(space, 0x1000000 + block * 64);
@@ -471,7 +472,7 @@ TEST_CASE("write_html: of too many blocks those at the peak are kept, and the la
 TEST_CASE("write_html: of too many owners the greatest are recorded apart, and all others are one for each category", "[html]") {
   trace source;
   trace_writer writer{source};
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   for (std::uint64_t owner = 0; owner < 200; ++owner) {
     const auto scope = writer.begin_operation("op " + std::to_string(owner));
     writer.allocate(space, 4096 * (owner + 1), 1000 + owner, owner % 2 == 0 ? category::activation : category::gradient);
@@ -495,7 +496,7 @@ TEST_CASE("write_html: names never meet the HTML parser and come back as they we
   trace_writer writer{source};
   std::uint64_t address = 4096;
   for (const std::string& name : names) {
-    const memprof::space_id space = writer.space(name);
+    const memprof::extend::space_id space = writer.space(name);
     const auto scope = writer.begin_operation(name);
     writer.allocate(space, address, 100);
     writer.annotate(address, {.name = name});
@@ -548,11 +549,11 @@ TEST_CASE("write_html: nothing makes a page too", "[html]") {
 TEST_CASE("write_html: many memory spaces share the rows", "[html]") {
   trace source;
   trace_writer writer{source};
-  std::vector<memprof::space_id> spaces;
+  std::vector<memprof::extend::space_id> spaces;
   for (int index = 0; index < 200; ++index) spaces.push_back(writer.space("space " + std::to_string(index)));
   for (std::uint64_t event = 0; event < 6000; ++event) {
     writer.at(static_cast<std::int64_t>(event));
-    const memprof::space_id space = spaces[event * 7919 % spaces.size()];
+    const memprof::extend::space_id space = spaces[event * 7919 % spaces.size()];
     event % 3 == 2 ? writer.deallocate(space, 64 * (event % 1000 + 1))
                    : writer.allocate(space, 64 * (event % 1000 + 1), event % 50);
   }
@@ -566,7 +567,7 @@ TEST_CASE("write_html: many memory spaces share the rows", "[html]") {
 TEST_CASE("write_html: of many segments a page keeps those that somebody will look for", "[html]") {
   trace source;
   trace_writer writer{source};
-  const memprof::space_id space = writer.space("gpu");
+  const memprof::extend::space_id space = writer.space("gpu");
   for (std::uint64_t segment = 0; segment < 2000; ++segment) {
     const std::uint64_t bytes = segment == 777 ? 5000 : segment == 1234 ? 9000 : 100;
     writer.allocate(space, std::uint64_t{64}, bytes);
@@ -659,12 +660,12 @@ TEST_CASE("write_html: a file that would take too much memory is refused, as pro
   const scratch_folder folder;
   const std::filesystem::path path = folder / "run.memtrace";
   trace source;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.full_segments = 65'536;
   source.info(info);
   source.name(1, "cpu");
   source.name(2, "STEP");
-  memprof::event made{0, 64, 8, 0, memprof::event_kind::allocate, 0, 0};
+  memprof::extend::event made{0, 64, 8, 0, memprof::extend::event_kind::allocate, 0, 0};
   const auto put = [&] {
     ++made.stamp;
     source.events(&made, &made + 1, 1);
@@ -673,7 +674,7 @@ TEST_CASE("write_html: a file that would take too much memory is refused, as pro
     source.space({made.space, 1, 0, false});
     put();
   }
-  made = {made.stamp, 0, 0, 2, memprof::event_kind::segment_end, 0, 0};
+  made = {made.stamp, 0, 0, 2, memprof::extend::event_kind::segment_end, 0, 0};
   for (int segment = 0; segment < 10'000; ++segment) put();  // each with a row of some 400 bytes for each space
   memprof::write_trace(source, path);
   CHECK_THROWS_WITH(memprof::profile_of(path), Catch::Matchers::ContainsSubstring("it would take too much memory"));

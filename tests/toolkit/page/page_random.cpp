@@ -16,8 +16,8 @@ namespace memprof_tests::report_html_page_random {
 
 namespace {
 
-using memprof::event;
-using memprof::event_kind;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 namespace property = memprof::property;
 
 constexpr std::array<std::string_view, property::label_count> texts{
@@ -25,17 +25,18 @@ constexpr std::array<std::string_view, property::label_count> texts{
 
 [[nodiscard]] memprof::trace trace_of(const property::sequence& made) {
   memprof::trace result;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.begin_stamp = property::first_stamp;
   result.info(info);
-  for (std::size_t index = 0; index < texts.size(); ++index) result.name(static_cast<memprof::label>(index + 1), texts[index]);
+  for (std::size_t index = 0; index < texts.size(); ++index)
+    result.name(static_cast<memprof::extend::label>(index + 1), texts[index]);
   for (std::uint8_t id = 0; id < property::space_count; ++id) {
-    result.name(static_cast<memprof::label>(texts.size() + id + 1), "space" + std::to_string(id));
-    result.space({id, static_cast<memprof::label>(texts.size() + id + 1), made.capacities[id], made.are_per_core[id]});
+    result.name(static_cast<memprof::extend::label>(texts.size() + id + 1), "space" + std::to_string(id));
+    result.space({id, static_cast<memprof::extend::label>(texts.size() + id + 1), made.capacities[id], made.are_per_core[id]});
   }
   for (const property::step& step : made.steps) {
     if (step.is_segment_end) {
-      const event end{step.recorded.stamp, 0, 0, step.recorded.label, event_kind::segment_end, memprof::any_space, 0};
+      const event end{step.recorded.stamp, 0, 0, step.recorded.label, event_kind::segment_end, memprof::extend::any_space, 0};
       result.events(&end, &end + 1, memprof::detail::no_ring_id);
     } else {
       // Rings and threads count from 1 in a trace.
@@ -46,8 +47,8 @@ constexpr std::array<std::string_view, property::label_count> texts{
     }
   }
   if (made.is_complete) {
-    const std::array<event, 2> end{{{0, 0, 0, 1, event_kind::segment_end, memprof::any_space, 0},
-                                    {0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0}}};
+    const std::array<event, 2> end{{{0, 0, 0, 1, event_kind::segment_end, memprof::extend::any_space, 0},
+                                    {0, 0, 0, 0, event_kind::capture_end, memprof::extend::any_space, 0}}};
     result.events(end.data(), end.data() + end.size(), memprof::detail::no_ring_id);
   }
   return result;

@@ -34,10 +34,10 @@ namespace memprof_tests::page_of_stacks {
 namespace {
 
 using memprof::heap_stacks;
-using memprof::label;
 using memprof::detail::stack_node_kind;
 using memprof::detail::stack_owner;
 using memprof::detail::stack_tree;
+using memprof::extend::label;
 
 const heap_stacks all{0, 0, 7, "libunwind"};
 const heap_stacks sampled{65'536, 65'536, 0, "libunwind"};
@@ -100,7 +100,7 @@ struct stacks_in_page {
 };
 
 [[nodiscard]] page_reader page_of(stacked_trace& run, const heap_stacks& recorded, bool is_named = true) {
-  run.writer.add_facts(memprof::to_table(std::vector<heap_stacks>{recorded}));
+  run.writer.add_facts(memprof::extend::to_table(std::vector<heap_stacks>{recorded}));
   run.writer.finish();
   const scratch_folder folder;
   memprof::html_options options;
@@ -113,7 +113,7 @@ using by_path = std::map<std::string, std::int64_t>;
 
 TEST_CASE("page of stacks: calls are within their operation, at every moment, and all parts add up") {
   stacked_trace run;
-  const memprof::open_operation step = run.writer.begin_operation("step");
+  const memprof::extend::open_operation step = run.writer.begin_operation("step");
   run.allocate(0x10000, 100, run.stack(0x20, 0x10));
   run.allocate(0x20000, 900, run.stack(0x20, 0x30));
   run.allocate(0x30000, 50, run.stack(0x20));
@@ -172,7 +172,7 @@ TEST_CASE("page of stacks: none without the fact that there are some, or a funct
   const scratch_folder folder;
   bool is_called = false;
   memprof::html_options options;
-  options.calls_of_stack = [&](memprof::name_view, label) {
+  options.calls_of_stack = [&](memprof::extend::name_view, label) {
     is_called = true;
     return std::vector<std::string>{};
   };
@@ -288,7 +288,7 @@ TEST_CASE("page of stacks: of very many there are a bounded number, and the part
 /// What `stacks_for_page` finds in a trace.
 [[nodiscard]] memprof::detail::page_stacks stacks_of(stacked_trace& run, const heap_stacks& recorded,
                                                      const memprof::detail::stack_limits& most) {
-  run.writer.add_facts(memprof::to_table(std::vector<heap_stacks>{recorded}));
+  run.writer.add_facts(memprof::extend::to_table(std::vector<heap_stacks>{recorded}));
   run.writer.finish();
   const auto survey = std::make_unique<memprof::detail::run_survey>();
   run.events.visit(*survey);
@@ -302,10 +302,10 @@ TEST_CASE("page of stacks: of very many there are a bounded number, and the part
 
 TEST_CASE("page of stacks: within an operation without a node, all is known and nothing is an estimate") {
   stacked_trace run;
-  const memprof::open_operation large = run.writer.begin_operation("large");
+  const memprof::extend::open_operation large = run.writer.begin_operation("large");
   for (std::uint64_t block = 0; block < 20; ++block) run.allocate(0x10000 + block * 0x1000, 2000, run.stack(0x10));
   run.writer.end_operation(large);
-  const memprof::open_operation small = run.writer.begin_operation("small");
+  const memprof::extend::open_operation small = run.writer.begin_operation("small");
   for (std::uint64_t block = 0; block < 15; ++block) run.allocate(0x90000 + block * 0x1000, 10, run.stack(0x10));
   run.writer.end_operation(small);
   using memprof::detail::page_stacks;

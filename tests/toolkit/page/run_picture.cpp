@@ -130,7 +130,7 @@ TEST_CASE("run picture: the peak's composition is by category if there are any, 
   const composition_rows by_operation = composition_of(profile, space, composition::operation);
   CHECK(by_operation.title == "live at the peak, by operation");
   CHECK(names_of(by_operation) == std::vector<std::string>{"forward/attention", "(no operation)", "2 smaller operations"});
-  for (const std::string_view name : memprof::category_names)  // the colour of a category would be taken for it
+  for (const std::string_view name : memprof::detail::category_names)  // the colour of a category would be taken for it
     CHECK(by_operation.rows[0].colour != colour_of(memprof::category_from_string(name).value_or(memprof::category::other)));
   space.live_at_peak.by_category = {{"other", 8 * mib, 4}};
   CHECK(composition_of(profile, space, composition::automatic).title == by_operation.title);

@@ -38,13 +38,13 @@ class slow_run {
   };
   using owner = std::pair<std::int64_t, std::uint32_t>;  ///< operation, category
 
-  void info(const memprof::capture_info& info) {
-    if (!ledger_) ledger_.emplace(memprof::ledger_options{}, info.begin_stamp);
+  void info(const memprof::extend::capture_info& info) {
+    if (!ledger_) ledger_.emplace(memprof::extend::ledger_options{}, info.begin_stamp);
   }
-  void name(memprof::label, std::string_view) {}
-  void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_part&&) {}
-  void events(const memprof::event* first, const memprof::event* last, std::uint32_t ring) {
+  void name(memprof::extend::label, std::string_view) {}
+  void space(const memprof::extend::space_definition&) {}
+  void facts(memprof::extend::fact_part&&) {}
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t ring) {
     if (!ledger_) ledger_.emplace();
     for (; first != last; ++first) {
       ledger_->apply(first, first + 1, ring);
@@ -81,9 +81,9 @@ class slow_run {
   std::size_t event_count = 0;
 
  private:
-  void look(memprof::event_kind kind) {
-    if (kind == memprof::event_kind::scope_begin || kind == memprof::event_kind::scope_end) return;
-    for (std::size_t id = 0; id < memprof::ledger::max_spaces; ++id) {
+  void look(memprof::extend::event_kind kind) {
+    if (kind == memprof::extend::event_kind::scope_begin || kind == memprof::extend::event_kind::scope_end) return;
+    for (std::size_t id = 0; id < memprof::extend::ledger::max_spaces; ++id) {
       const memprof::detail::space_ledger* const space = ledger_->space(id);
       if (space == nullptr) continue;
       in_space& own = spaces[id];
@@ -94,7 +94,7 @@ class slow_run {
       if (now.live != before.live || now.blocks != before.blocks || now.reserved != before.reserved ||
           now.active != before.active || has_new) {
         own.changes[event_count] = now;
-      } else if (kind != memprof::event_kind::annotate) {
+      } else if (kind != memprof::extend::event_kind::annotate) {
         continue;
       }
       std::map<std::uint64_t, std::size_t> still;
@@ -115,7 +115,7 @@ class slow_run {
     }
   }
 
-  std::optional<memprof::ledger> ledger_;
+  std::optional<memprof::extend::ledger> ledger_;
   std::map<std::size_t, std::map<std::uint64_t, std::size_t>> live_;
   std::map<std::size_t, std::map<std::uint64_t, std::size_t>> seen_;
 };

@@ -21,7 +21,6 @@ namespace memprof_tests::symbols_named_stacks {
 
 using memprof::call_stacks;
 using memprof::caller_of;
-using memprof::label;
 using memprof::named_stacks;
 using memprof::source_frame;
 using memprof::symbolizer;
@@ -29,6 +28,7 @@ using memprof::detail::label_table;
 using memprof::detail::module_text;
 using memprof::detail::stack_frame;
 using memprof::detail::stack_text;
+using memprof::extend::label;
 
 source_frame call(std::string function, std::string file = {}, int line = 0) {
   return {std::move(function), std::move(file), line, "program", 0x1234};

@@ -180,8 +180,9 @@ TEST_CASE("adopted operations: a ring that passes to another thread ends what ot
   ledger_driver driver;
   driver.begin("forward", 1, leader);
   driver.adopt("forward", 1, 1, worker);
-  driver.record({driver.next_stamp(), 9, 0, 0, memprof::event_kind::thread_begin, 0, 0}, 1);  // thread 9 in the leader's ring
-  driver.begin("backward", 1, leader);                                                        // with the same number
+  driver.record({driver.next_stamp(), 9, 0, 0, memprof::extend::event_kind::thread_begin, 0, 0},
+                1);                     // thread 9 in the leader's ring
+  driver.begin("backward", 1, leader);  // with the same number
   driver.allocate(0x100, 1, leader);
   driver.allocate(0x200, 10, worker);
   driver.end("backward", 1, leader);
@@ -279,10 +280,10 @@ TEST_CASE("inferred operations: after the leading thread has gone, nothing is in
   driver.begin_thread(1, 77);
   driver.begin("forward", 1, leader);
   driver.allocate(0x100, 100, worker);
-  driver.record({driver.next_stamp(), 8, 78, 0, memprof::event_kind::thread_begin, 0, 0}, 1);
+  driver.record({driver.next_stamp(), 8, 78, 0, memprof::extend::event_kind::thread_begin, 0, 0}, 1);
   driver.begin("backward", 1, leader);
   driver.allocate(0x200, 10, worker);
-  driver.record({driver.next_stamp(), 9, 77, 0, memprof::event_kind::thread_begin, 0, 0}, 3);  // the system reused its id
+  driver.record({driver.next_stamp(), 9, 77, 0, memprof::extend::event_kind::thread_begin, 0, 0}, 3);  // the system reused its id
   driver.begin("serve", 1, other);
   driver.allocate(0x300, 10, worker);
   const profile made = driver.finished_profile();

@@ -14,6 +14,7 @@
 namespace memprof_tests::ledger_checkpoints {
 
 using namespace memprof;
+using namespace memprof::extend;
 
 namespace {
 
@@ -183,7 +184,7 @@ TEST_CASE("checkpoints: a damaged saved state is refused") {
     REQUIRE(copy.checkpoints().marks().size() <= detail::checkpoint_history::max_kept);
     const detail::label_table labels;
     const label spaces[any_space + 1] = {};
-    (void)build_profile(copy, {labels, spaces, copy.clock(), true});
+    (void)detail::build_profile(copy, {labels, spaces, copy.clock(), true});
   }
 }
 

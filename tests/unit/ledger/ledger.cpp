@@ -11,12 +11,12 @@
 namespace memprof_tests::ledger_ledger {
 
 using memprof::category;
-using memprof::event;
-using memprof::event_kind;
 using memprof::event_tally;
 using memprof::profile;
 using memprof::segment_usage;
 using memprof::space_profile;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 using memprof::test::ledger_driver;
 
 TEST_CASE("ledger: segments add up as the design defines them, also when one only frees and names repeat") {
@@ -169,8 +169,8 @@ TEST_CASE("ledger: events with an unknown kind, with the id of no space or from 
   ledger_driver driver;
   driver.record({1, 0x100, 8, 0, static_cast<event_kind>(0), 0, 0});
   driver.record({1, 0x100, 8, 0, static_cast<event_kind>(200), 0, 0});
-  driver.record({1, 0x100, 8, 0, event_kind::allocate, memprof::any_space, 0});
-  driver.record({1, 0x100, 8, 0, event_kind::deallocate, memprof::any_space, 0});
+  driver.record({1, 0x100, 8, 0, event_kind::allocate, memprof::extend::any_space, 0});
+  driver.record({1, 0x100, 8, 0, event_kind::deallocate, memprof::extend::any_space, 0});
   driver.allocate(0x100, 8, {.thread = memprof::detail::block::max_thread + 1});
   CHECK(driver.events.rejected_events() == 5);
   CHECK(driver.finished_profile().spaces.empty());
@@ -252,8 +252,8 @@ TEST_CASE("ledger: an annotation without a space finds the block wherever it liv
   ledger_driver driver;
   driver.allocate(0x100, 10, {.space = 0});
   driver.allocate(0x200, 20, {.space = 1});
-  driver.annotate(0x200, "there", category::input, {.space = memprof::any_space});
-  driver.annotate(0x300, "nowhere", category::input, {.space = memprof::any_space});
+  driver.annotate(0x200, "there", category::input, {.space = memprof::extend::any_space});
+  driver.annotate(0x300, "nowhere", category::input, {.space = memprof::extend::any_space});
   driver.snapshot("ALL");
   const profile made = driver.finished_profile();
   CHECK(made.space("cuda:0").live_at_peak.largest_blocks.at(0).name == "there");
@@ -263,7 +263,7 @@ TEST_CASE("ledger: an annotation without a space finds the block wherever it liv
 
 TEST_CASE("ledger: an annotation before the first event of any space is unknown to cpu, and nothing was lost") {
   ledger_driver driver;
-  driver.annotate(0x100, "early", category::parameter, {.space = memprof::any_space});
+  driver.annotate(0x100, "early", category::parameter, {.space = memprof::extend::any_space});
   const profile made = driver.open_profile();
   CHECK(made.exact);
   CHECK(made.anomalies.rejected_events == 0);
@@ -289,7 +289,7 @@ TEST_CASE("ledger: a category comes from the allocation, else from the innermost
 }
 
 TEST_CASE("ledger: its memory does not grow with the number of events") {
-  memprof::ledger events;
+  memprof::extend::ledger events;
   std::vector<event> run;
   constexpr std::uint64_t live = 1000;
   constexpr std::uint64_t million = 1'000'000;
@@ -301,14 +301,14 @@ TEST_CASE("ledger: its memory does not grow with the number of events") {
   std::uint64_t state = 1;
   for (std::uint64_t applied = 0; applied < 5 * million; applied += run.size()) {
     run.clear();
-    run.push_back({applied + 1, 1, 0, static_cast<memprof::label>(1 + applied % 7), event_kind::scope_begin, 0, 0});
+    run.push_back({applied + 1, 1, 0, static_cast<memprof::extend::label>(1 + applied % 7), event_kind::scope_begin, 0, 0});
     for (int pair = 0; pair < 499; ++pair) {
       state = state * 6364136223846793005U + 1442695040888963407U;
       const std::uint64_t address = 4096 + 64 * ((state >> 33) % live);
       run.push_back({0, address, 0, 0, event_kind::deallocate, 0, 0});
       run.push_back({0, address, (state >> 40) % 8192, 0, event_kind::allocate, 0, 0});
     }
-    run.push_back({0, 1, 0, static_cast<memprof::label>(1 + applied % 7), event_kind::scope_end, 0, 0});
+    run.push_back({0, 1, 0, static_cast<memprof::extend::label>(1 + applied % 7), event_kind::scope_end, 0, 0});
     events.apply(run.data(), run.data() + run.size(), 0);
     if (applied < million) after_a_million = events.bytes();
   }

@@ -14,6 +14,8 @@
 
 namespace memprof::test {
 
+using namespace extend;
+
 using detail::label_table;
 using detail::scope_address;
 
@@ -94,8 +96,8 @@ class ledger_driver {
   void snapshot(std::string_view name) { events.end_segment(labels_.intern(name), stamp_); }
   void record(const event& recorded, std::uint32_t thread = 0) { events.apply(&recorded, &recorded + 1, thread); }
 
-  [[nodiscard]] profile open_profile() { return build_profile(events, {labels_, spaces_.data(), clock_, false}); }
-  [[nodiscard]] profile finished_profile() { return build_profile(events, {labels_, spaces_.data(), clock_, true}); }
+  [[nodiscard]] profile open_profile() { return detail::build_profile(events, {labels_, spaces_.data(), clock_, false}); }
+  [[nodiscard]] profile finished_profile() { return detail::build_profile(events, {labels_, spaces_.data(), clock_, true}); }
   [[nodiscard]] std::uint64_t next_stamp() { return stamp_ += 100; }
   [[nodiscard]] static std::uint16_t tag_of(category kind) { return static_cast<std::uint16_t>(static_cast<unsigned>(kind) + 1); }
 

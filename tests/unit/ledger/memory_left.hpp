@@ -11,6 +11,8 @@
 
 namespace memprof::test {
 
+using namespace extend;
+
 /// Calls `act` while the system gives the process at most so many bytes more. Skips the test case where the limit has no effect.
 template <class Act>
 void with_memory_left(rlim_t left, Act&& act) {

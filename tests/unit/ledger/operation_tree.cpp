@@ -8,8 +8,8 @@
 
 namespace memprof_tests::ledger_operation_tree {
 
-using memprof::label;
 using memprof::detail::operation_tree;
+using memprof::extend::label;
 
 TEST_CASE("operation tree: it begins with no operation, and a path is one node however often it is called") {
   operation_tree tree;
@@ -63,14 +63,14 @@ TEST_CASE("operation tree: beyond the limit each node has one child more, which 
   const std::uint32_t inner = tree.child(first, 2);
   CHECK(tree.child(0, 3) == 3);
   const std::uint32_t others = tree.child(0, 4);
-  CHECK(tree[others].name == memprof::other_names);
+  CHECK(tree[others].name == memprof::extend::other_names);
   CHECK(tree[others].parent == 0);
   CHECK(tree.child(0, 5) == others);
   CHECK(tree.child(others, 6) == others);
   const std::uint32_t inner_others = tree.child(inner, 7);
   CHECK(inner_others != others);
   CHECK(tree[inner_others].parent == inner);
-  CHECK(tree[inner_others].name == memprof::other_names);
+  CHECK(tree[inner_others].name == memprof::extend::other_names);
   // Those that have a node keep it.
   CHECK(tree.child(0, 1) == first);
   CHECK(tree.child(first, 2) == inner);
@@ -80,9 +80,9 @@ TEST_CASE("operation tree: beyond the limit each node has one child more, which 
 
 TEST_CASE("operation tree: a name for which the process has no room is among the others from the start") {
   operation_tree tree;
-  const std::uint32_t others = tree.child(0, memprof::other_names);
+  const std::uint32_t others = tree.child(0, memprof::extend::other_names);
   CHECK(tree[tree.child(others, 5)].parent == others);
-  CHECK(tree.child(others, memprof::other_names) == others);
+  CHECK(tree.child(others, memprof::extend::other_names) == others);
 }
 
 }  // namespace memprof_tests::ledger_operation_tree

@@ -196,8 +196,8 @@ TEST_CASE("operations: one that ends before those within hands them to the one a
 
 TEST_CASE("operations: one that ends on another thread than it began on is closed there") {
   ledger_driver driver;
-  driver.record({0, 7, 0, 0, memprof::event_kind::thread_begin, 0, 0}, 1);
-  driver.record({0, 8, 0, 0, memprof::event_kind::thread_begin, 0, 0}, 2);
+  driver.record({0, 7, 0, 0, memprof::extend::event_kind::thread_begin, 0, 0}, 1);
+  driver.record({0, 8, 0, 0, memprof::extend::event_kind::thread_begin, 0, 0}, 2);
   driver.begin("coroutine", 1, {.thread = 1});
   driver.allocate(0x100, 10, {.thread = 1});
   driver.allocate(0x200, 100, {.thread = 2});
@@ -252,7 +252,7 @@ TEST_CASE("operations: those that nest too deeply count as part of the deepest t
 TEST_CASE("operations: a new thread in an old thread's place has no operation open") {
   ledger_driver driver;
   driver.begin("a", 1);
-  driver.record({0, 0, 0, 0, memprof::event_kind::thread_begin, 0, 0});
+  driver.record({0, 0, 0, 0, memprof::extend::event_kind::thread_begin, 0, 0});
   driver.allocate(0x100, 8);
   const profile made = driver.open_profile();
   CHECK(made.anomalies.unbalanced_scopes == 0);

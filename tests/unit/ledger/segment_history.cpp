@@ -7,8 +7,8 @@
 
 namespace memprof_tests::ledger_segment_history {
 
-using memprof::label;
 using memprof::detail::segment_history;
+using memprof::extend::label;
 
 namespace {
 
@@ -72,7 +72,7 @@ TEST_CASE("segment history: names beyond the limit share a row") {
   CHECK(history.rows()[2].count == 998);
   CHECK(history.rows()[2].duration.sum() == 9980);
   CHECK(history.kept() == 8);
-  add(history, memprof::other_names);
+  add(history, memprof::extend::other_names);
   CHECK(history.rows()[2].count == 999);
 }
 

@@ -14,10 +14,10 @@
 
 namespace memprof_tests::ledger_step_ends {
 
-using memprof::label;
 using memprof::detail::segment_history;
 using memprof::detail::step_end_choice;
 using memprof::detail::step_ends;
+using memprof::extend::label;
 using memprof::test::ledger_driver;
 
 namespace {
@@ -135,7 +135,7 @@ TEST_CASE("step ends: the profile names who grows, also outside every operation,
   CHECK(cpu[1] == memprof::owner_growth{"", 100, 19, 1, 40});
   const memprof::vector<memprof::owner_growth>& device = made.space("cuda:0").growing;
   REQUIRE(device.size() == 1);
-  CHECK(device[0] == memprof::owner_growth{std::string{memprof::reserved_beyond_blocks}, 4'096, 0, 1, 40});
+  CHECK(device[0] == memprof::owner_growth{std::string{memprof::detail::reserved_beyond_blocks}, 4'096, 0, 1, 40});
 }
 
 TEST_CASE("step ends: a space that is first used late had nothing before, and one that rests keeps what it has") {

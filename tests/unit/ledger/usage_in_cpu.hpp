@@ -7,6 +7,8 @@
 
 namespace memprof::test {
 
+using namespace extend;
+
 /// What an operation did in `cpu`, the only space that it used.
 inline const operation_usage& usage_in_cpu(const profile& made, const char* path) {
   const operation_profile* const operation = made.find_operation(path);

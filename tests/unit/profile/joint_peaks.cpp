@@ -113,10 +113,10 @@ TEST_CASE("joint peak: spaces of a described device, and those with a memory to 
   memprof::memory_resource apart{"joint_apart", std::pmr::new_delete_resource(), "joint_apart"};
   memprof::memory_resource host{"joint_host"};
   const memprof::memory_space own{"joint_own"};
-  memprof::event_sink sink;
+  memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture({.device = device});
   for (memprof::memory_resource* from : {&dram, &apart, &host}) from->deallocate(from->allocate(100), 100);
-  sink.allocate(own, memprof::block_address{16}, 100);
+  sink.allocate(own, memprof::extend::block_address{16}, 100);
   capture.end();
   CHECK(capture.profile().memories.empty());
   CHECK(memprof::to_text(capture.profile()).find("Together") == std::string::npos);
@@ -124,11 +124,11 @@ TEST_CASE("joint peak: spaces of a described device, and those with a memory to 
 
 TEST_CASE("joint peak: a trace says which spaces share a memory, the host's first, and a lone peak is that of its space") {
   memprof::trace made;
-  memprof::trace_writer writer{made};
-  const memprof::space_id bank = writer.space("bank 0", 0, false, "banks");
-  const memprof::space_id cpu = writer.space("cpu");
-  const memprof::space_id other_bank = writer.space("bank 1", 0, false, "banks");
-  const memprof::space_id pinned = writer.space("pinned", 0, false, host_memory_name);
+  memprof::extend::trace_writer writer{made};
+  const memprof::extend::space_id bank = writer.space("bank 0", 0, false, "banks");
+  const memprof::extend::space_id cpu = writer.space("cpu");
+  const memprof::extend::space_id other_bank = writer.space("bank 1", 0, false, "banks");
+  const memprof::extend::space_id pinned = writer.space("pinned", 0, false, host_memory_name);
   writer.allocate(bank, {100}, 40);
   writer.allocate(cpu, {200}, 500, memprof::category::parameter);
   writer.deallocate(cpu, {200});
@@ -152,9 +152,9 @@ TEST_CASE("joint peak: a trace says which spaces share a memory, the host's firs
 TEST_CASE("joint peak: more than 64 bits hold is the greatest number there is") {
   constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
   memprof::trace made;
-  memprof::trace_writer writer{made};
-  const memprof::space_id cpu = writer.space("cpu");
-  const memprof::space_id pinned = writer.space("pinned", 0, false, host_memory_name);
+  memprof::extend::trace_writer writer{made};
+  const memprof::extend::space_id cpu = writer.space("cpu");
+  const memprof::extend::space_id pinned = writer.space("pinned", 0, false, host_memory_name);
   writer.allocate(cpu, {100}, static_cast<std::size_t>(most));
   writer.allocate(pinned, {200}, static_cast<std::size_t>(most));
   writer.finish();
@@ -168,29 +168,30 @@ TEST_CASE("joint peak: more than 64 bits hold is the greatest number there is") 
 
 TEST_CASE("joint peak: a space of an older trace lies in no memory, but for the one that every trace has") {
   struct collector {
-    std::vector<memprof::space_definition> spaces;
-    void info(const memprof::capture_info&) {}
-    void name(memprof::label, std::string_view) {}
-    void space(const memprof::space_definition& space) { spaces.push_back(space); }
-    void facts(memprof::fact_part&&) {}
-    void events(const memprof::event*, const memprof::event*, std::uint32_t) {}
+    std::vector<memprof::extend::space_definition> spaces;
+    void info(const memprof::extend::capture_info&) {}
+    void name(memprof::extend::label, std::string_view) {}
+    void space(const memprof::extend::space_definition& space) { spaces.push_back(space); }
+    void facts(memprof::extend::fact_part&&) {}
+    void events(const memprof::extend::event*, const memprof::extend::event*, std::uint32_t) {}
   } found;
   for (const std::uint8_t id : {std::uint8_t{0}, std::uint8_t{1}}) {
     const auto payload = memprof::detail::small_payload{}.number(id).number(7).number(0).number(0);
     REQUIRE(memprof::detail::visit_definition(memprof::detail::control::space, payload.view(), found));
   }
-  for (const memprof::label memory : {memprof::label{0}, memprof::label{3}, memprof::host_memory}) {
+  for (const memprof::extend::label memory :
+       {memprof::extend::label{0}, memprof::extend::label{3}, memprof::extend::host_memory}) {
     const auto payload = memprof::detail::encode_space({2, 7, 64, true, memory});
     REQUIRE(memprof::detail::visit_definition(memprof::detail::control::space, payload.view(), found));
   }
-  const std::vector<memprof::space_definition> expected{{0, 7, 0, false, memprof::host_memory},
-                                                        {1, 7, 0, false, 0},
-                                                        {2, 7, 64, true, 0},
-                                                        {2, 7, 64, true, 3},
-                                                        {2, 7, 64, true, memprof::host_memory}};
+  const std::vector<memprof::extend::space_definition> expected{{0, 7, 0, false, memprof::extend::host_memory},
+                                                                {1, 7, 0, false, 0},
+                                                                {2, 7, 64, true, 0},
+                                                                {2, 7, 64, true, 3},
+                                                                {2, 7, 64, true, memprof::extend::host_memory}};
   CHECK(found.spaces == expected);
-  const auto impossible =
-      memprof::detail::small_payload{}.number(2).number(7).number(0).number(0).number(std::uint64_t{memprof::host_memory} + 1);
+  const auto impossible = memprof::detail::small_payload{}.number(2).number(7).number(0).number(0).number(
+      std::uint64_t{memprof::extend::host_memory} + 1);
   CHECK(!memprof::detail::visit_definition(memprof::detail::control::space, impossible.view(), found));
 }
 

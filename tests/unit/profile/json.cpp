@@ -29,12 +29,12 @@ struct grown {
 
 }  // namespace
 
-namespace memprof {
+namespace memprof::detail {
 template <>
-inline constexpr memprof::name_list field_names<grown>{"old_field", "new_field"};
+inline constexpr name_list field_names<grown>{"old_field", "new_field"};
 template <>
-inline constexpr memprof::name_list later_fields<grown>{"new_field"};
-}  // namespace memprof
+inline constexpr name_list later_fields<grown>{"new_field"};
+}  // namespace memprof::detail
 
 TEST_CASE("json: an empty, a small and a full profile are read back equal") {
   CHECK(through_text({}) == profile{});

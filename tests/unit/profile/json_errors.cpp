@@ -138,7 +138,7 @@ TEST_CASE("json errors: every key is required but those of later versions, and a
   const ordered_json whole = memprof::to_json(memprof_tests::filled_profile());
   std::vector<std::string> later;
   memprof::profile_structs{}.each([&]<class T>() {
-    for (const std::string_view name : memprof::later_fields<T>) later.emplace_back(name);
+    for (const std::string_view name : memprof::detail::later_fields<T>) later.emplace_back(name);
   });
   std::size_t checked = 0;
   for (const std::string& pointer : all_pointers(whole)) {

@@ -51,13 +51,13 @@ TEST_CASE("profile: asking for a space that is not there names those that are") 
 TEST_CASE("profile: only what follows from all events is called exact") {
   CHECK_FALSE(memprof::profile{}.exact);
   memprof::detail::label_table labels;
-  memprof::label spaces[memprof::ledger::max_spaces] = {labels.intern("cpu"), memprof::other_names};
-  const memprof::clock_readings clock;
-  memprof::ledger events;
+  memprof::extend::label spaces[memprof::extend::ledger::max_spaces] = {labels.intern("cpu"), memprof::extend::other_names};
+  const memprof::extend::clock_readings clock;
+  memprof::extend::ledger events;
   const auto profile_after = [&](std::uint8_t space) {
-    const memprof::event made{1, 0x1000, 10, 0, memprof::event_kind::allocate, space, 0};
+    const memprof::extend::event made{1, 0x1000, 10, 0, memprof::extend::event_kind::allocate, space, 0};
     events.apply(&made, &made + 1, 0);
-    return memprof::build_profile(events, {labels, spaces, clock});
+    return memprof::detail::build_profile(events, {labels, spaces, clock});
   };
   CHECK(profile_after(0).exact);
   // In the row of several spaces, blocks at equal addresses cannot be told apart.
@@ -72,19 +72,20 @@ TEST_CASE("profile: the names of run modes") {
 }
 
 TEST_CASE("profile: a trace may name its memory spaces before it describes the capture") {
-  memprof::trace_fold fold;
+  memprof::extend::trace_fold fold;
   fold.name(1, "dram");
   fold.space({7, 1, 150, false});
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.begin_stamp = 5'000'000;
   info.largest_blocks = 1;
   fold.info(info);
-  const memprof::event events[] = {{5'000'010, 0x1000, 100, 0, memprof::event_kind::allocate, 7, 0},
-                                   {5'000'020, 0x2000, 100, 0, memprof::event_kind::allocate, 7, 0},
-                                   {5'000'030, 0, 0, 1, memprof::event_kind::segment_end, memprof::any_space, 0},
-                                   {5'000'030, 0, 0, 0, memprof::event_kind::capture_end, memprof::any_space, 0}};
+  const memprof::extend::event events[] = {
+      {5'000'010, 0x1000, 100, 0, memprof::extend::event_kind::allocate, 7, 0},
+      {5'000'020, 0x2000, 100, 0, memprof::extend::event_kind::allocate, 7, 0},
+      {5'000'030, 0, 0, 1, memprof::extend::event_kind::segment_end, memprof::extend::any_space, 0},
+      {5'000'030, 0, 0, 0, memprof::extend::event_kind::capture_end, memprof::extend::any_space, 0}};
   fold.events(events, events + 4, memprof::detail::no_ring_id);
-  const memprof::profile profile = memprof::build_profile_of(fold);
+  const memprof::profile profile = memprof::detail::build_profile_of(fold);
   CHECK(profile.duration_ns == 30);
   const memprof::space_profile& space = profile.space("dram");
   CHECK(space.peak_time_ns == 20);
@@ -93,13 +94,13 @@ TEST_CASE("profile: a trace may name its memory spaces before it describes the c
 }
 
 TEST_CASE("profile: recorded bytes that a capture left to the reader are those live where the reading is in the trace") {
-  using memprof::event_kind;
   using memprof::process_memory;
+  using memprof::extend::event_kind;
   constexpr std::uint8_t host = 3;
   constexpr std::uint8_t device = 4;
-  memprof::trace_fold fold;
+  memprof::extend::trace_fold fold;
   fold.info({});
-  fold.space({host, 1, 0, false, memprof::host_memory});
+  fold.space({host, 1, 0, false, memprof::extend::host_memory});
   fold.space({device, 2, 0, false, 0});
   process_memory first;
   first.moment = "first";
@@ -113,15 +114,15 @@ TEST_CASE("profile: recorded bytes that a capture left to the reader are those l
   const auto add = [&](std::initializer_list<process_memory> rows) {
     fold.facts({memprof::detail::table_of(rows.begin(), rows.end())});
   };
-  const memprof::event events[] = {{1, 0x1000, 100, 0, event_kind::allocate, host, 0},
-                                   {2, 0x2000, 7, 0, event_kind::allocate, device, 0},
-                                   {3, 0x3000, 30, 0, event_kind::allocate, host, 0},
-                                   {4, 0x1000, 0, 0, event_kind::deallocate, host, 0}};
+  const memprof::extend::event events[] = {{1, 0x1000, 100, 0, event_kind::allocate, host, 0},
+                                           {2, 0x2000, 7, 0, event_kind::allocate, device, 0},
+                                           {3, 0x3000, 30, 0, event_kind::allocate, host, 0},
+                                           {4, 0x1000, 0, 0, event_kind::deallocate, host, 0}};
   fold.events(events, events + 2, memprof::detail::no_ring_id);
   add({first, second});
   fold.events(events + 2, events + 4, memprof::detail::no_ring_id);
   add({first, second, last});
-  const auto rows = memprof::rows_of<process_memory>(memprof::build_profile_of(fold).facts);
+  const auto rows = memprof::rows_of<process_memory>(memprof::detail::build_profile_of(fold).facts);
   REQUIRE(rows.size() == 3);
   CHECK(rows[0].recorded_bytes == 0);
   CHECK(rows[1].recorded_bytes == 100);

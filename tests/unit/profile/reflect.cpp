@@ -37,7 +37,7 @@ TEST_CASE("reflect: the names are those that profile.hpp declares, for every str
   memprof::profile_structs{}.each([&]<class T>() {
     REQUIRE(index < declared.size());
     INFO("struct " << declared[index].name);
-    const std::vector<std::string> named(memprof::field_names<T>.begin(), memprof::field_names<T>.end());
+    const std::vector<std::string> named(memprof::detail::field_names<T>.begin(), memprof::detail::field_names<T>.end());
     CHECK(named == declared[index].fields);
     ++index;
   });
@@ -50,7 +50,7 @@ TEST_CASE("reflect: the names are those that Boost.PFR finds") {
     std::vector<std::string> found;
     for (const std::string_view field : boost::pfr::names_as_array<T>())
       found.push_back(memprof_tests::json_name(std::string{field}));
-    CHECK(std::equal(found.begin(), found.end(), memprof::field_names<T>.begin(), memprof::field_names<T>.end()));
+    CHECK(std::equal(found.begin(), found.end(), memprof::detail::field_names<T>.begin(), memprof::detail::field_names<T>.end()));
   });
 #else
   SKIP("Boost.PFR finds names only since Boost 1.84");

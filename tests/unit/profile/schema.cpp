@@ -59,9 +59,9 @@ TEST_CASE("schema: it has every field of every struct, requires them as the read
     const bool is_root = name == "profile";
     const nlohmann::json& definition = is_root ? schema : schema.at("definitions").at(name);
 
-    std::vector<std::string> expected = as_strings(memprof::field_names<T>);
+    std::vector<std::string> expected = as_strings(memprof::detail::field_names<T>);
     std::vector<std::string> required = expected;
-    for (const std::string_view later : memprof::later_fields<T>) std::erase(required, later);
+    for (const std::string_view later : memprof::detail::later_fields<T>) std::erase(required, later);
     for (const char* key : {"format", "version"}) {
       if (!is_root) continue;
       expected.emplace_back(key);
@@ -70,7 +70,7 @@ TEST_CASE("schema: it has every field of every struct, requires them as the read
     CHECK(keys_of(definition.at("properties")) == sorted(expected));
     CHECK(sorted(definition.at("required").get<std::vector<std::string>>()) == sorted(required));
     CHECK(definition.at("additionalProperties") == true);
-    const auto& may_be_negative = memprof::signed_fields<T>;
+    const auto& may_be_negative = memprof::detail::signed_fields<T>;
     for (const auto& property : definition.at("properties").items()) {
       INFO(property.key());
       CHECK(property.value().contains("description"));
@@ -84,9 +84,10 @@ TEST_CASE("schema: it has every field of every struct, requires them as the read
 
 TEST_CASE("schema: the names of enumerations are those of the code") {
   const nlohmann::json schema = read_schema();
-  CHECK(schema["properties"]["mode"]["enum"] == as_strings(memprof::run_mode_names));
-  CHECK(schema["definitions"]["live_block"]["properties"]["category"]["enum"] == as_strings(memprof::category_names));
-  CHECK(schema["definitions"]["capacity_shortfall"]["properties"]["category"]["enum"] == as_strings(memprof::category_names));
+  CHECK(schema["properties"]["mode"]["enum"] == as_strings(memprof::detail::run_mode_names));
+  CHECK(schema["definitions"]["live_block"]["properties"]["category"]["enum"] == as_strings(memprof::detail::category_names));
+  CHECK(schema["definitions"]["capacity_shortfall"]["properties"]["category"]["enum"] ==
+        as_strings(memprof::detail::category_names));
   CHECK(schema["properties"]["format"]["const"] == memprof::json_format);
   CHECK(schema["properties"]["version"]["const"] == memprof::json_version);
 }

@@ -49,12 +49,12 @@ void touch_for(const memprof::operation_handle& handle, std::size_t bytes) {
 struct scope_counter {
   int begun = 0;
 
-  void info(const memprof::capture_info&) {}
-  void name(memprof::label, std::string_view) {}
-  void space(const memprof::space_definition&) {}
-  void facts(memprof::fact_part&&) {}
-  void events(const memprof::event* first, const memprof::event* last, std::uint32_t) {
-    for (; first != last; ++first) begun += first->kind == memprof::event_kind::scope_begin ? 1 : 0;
+  void info(const memprof::extend::capture_info&) {}
+  void name(memprof::extend::label, std::string_view) {}
+  void space(const memprof::extend::space_definition&) {}
+  void facts(memprof::extend::fact_part&&) {}
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t) {
+    for (; first != last; ++first) begun += first->kind == memprof::extend::event_kind::scope_begin ? 1 : 0;
   }
 };
 

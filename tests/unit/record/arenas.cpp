@@ -14,7 +14,7 @@ namespace {
 
 TEST_CASE("arenas: a reset ends the blocks that begin in the range, and no other") {
   auto capture = memprof::begin_capture();
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const memprof::memory_space arena{"arena"};
   const memprof::memory_space other{"beside the arena"};
   {
@@ -51,7 +51,7 @@ TEST_CASE("arenas: a reset ends the blocks that begin in the range, and no other
 
 TEST_CASE("arenas: a range at the end of the addresses does not wrap around") {
   auto capture = memprof::begin_capture();
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const memprof::memory_space arena{"arena"};
   sink.allocate(arena, at(0x1000), 16);
   sink.allocate(arena, at(UINT64_MAX - 15), 16);

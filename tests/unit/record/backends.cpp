@@ -21,25 +21,25 @@ std::string calls;
 template <char Letter>
 struct noting_backend {
   static constexpr std::string_view name = "noting";
-  void attach(memprof::event_sink&, const memprof::capture_options&) { calls += Letter; }
-  void detach(memprof::event_sink&) noexcept { calls += static_cast<char>(Letter - 'a' + 'A'); }
-  void report_facts(memprof::event_sink&) {}
+  void attach(memprof::extend::event_sink&, const memprof::capture_options&) { calls += Letter; }
+  void detach(memprof::extend::event_sink&) noexcept { calls += static_cast<char>(Letter - 'a' + 'A'); }
+  void report_facts(memprof::extend::event_sink&) {}
 };
 
 struct telling_backend {
   static constexpr std::string_view name = "telling";
-  void attach(memprof::event_sink& writer, const memprof::capture_options&) { writer.allocate(space, this, 100); }
-  void detach(memprof::event_sink& writer) noexcept { writer.deallocate(space, this, 100); }
-  void report_facts(memprof::event_sink&) {}
+  void attach(memprof::extend::event_sink& writer, const memprof::capture_options&) { writer.allocate(space, this, 100); }
+  void detach(memprof::extend::event_sink& writer) noexcept { writer.deallocate(space, this, 100); }
+  void report_facts(memprof::extend::event_sink&) {}
 
   memprof::memory_space space{"written"};
 };
 
 struct refusing_backend {
   static constexpr std::string_view name = "refusing";
-  void attach(memprof::event_sink&, const memprof::capture_options&) { throw std::runtime_error{"no device"}; }
-  void detach(memprof::event_sink&) noexcept { calls += '!'; }
-  void report_facts(memprof::event_sink&) {}
+  void attach(memprof::extend::event_sink&, const memprof::capture_options&) { throw std::runtime_error{"no device"}; }
+  void detach(memprof::extend::event_sink&) noexcept { calls += '!'; }
+  void report_facts(memprof::extend::event_sink&) {}
 };
 
 }  // namespace
@@ -83,10 +83,10 @@ namespace {
 struct knowing_backend {
   static constexpr std::string_view name = "knowing";
   ~knowing_backend() { calls += '~'; }
-  void attach(memprof::event_sink&, const memprof::capture_options& options) { device = options.device.name.view(); }
-  void detach(memprof::event_sink&) noexcept { calls += 'D'; }
-  void report_facts(memprof::event_sink& writer) {
-    writer.add_facts(memprof::to_table<memprof::approximated_operation>({{"aten::guess", device, ++asked, 300}}));
+  void attach(memprof::extend::event_sink&, const memprof::capture_options& options) { device = options.device.name.view(); }
+  void detach(memprof::extend::event_sink&) noexcept { calls += 'D'; }
+  void report_facts(memprof::extend::event_sink& writer) {
+    writer.add_facts(memprof::extend::to_table<memprof::approximated_operation>({{"aten::guess", device, ++asked, 300}}));
   }
 
   std::string device;
@@ -124,7 +124,7 @@ TEST_CASE("backends: those of the last capture are destroyed when the next begin
 
 TEST_CASE("backends: what an allocator reserves and gives back stands beside what is allocated") {
   auto capture = memprof::begin_capture();
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const memprof::memory_space space{"cached"};
   char segment[64];
   sink.reserve(space, segment, 64);
@@ -149,7 +149,7 @@ TEST_CASE("facts: whatever table a source adds, the trace has the one that the c
     wide.rows[0].emplace_back(std::string(4000, 'w'));
   }
   auto capture = memprof::begin_capture();
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   sink.add_facts({"no columns", {}, {{1}}});
   sink.add_facts({"long text", {"a"}, {{long_text}}});
   sink.add_facts({"short row", {"a", "b"}, {{std::string{"x"}}}});

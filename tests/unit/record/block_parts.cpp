@@ -14,7 +14,7 @@ namespace {
 
 using memprof::block_part;
 
-const memprof::event_sink sink;
+const memprof::extend::event_sink sink;
 
 }  // namespace
 

@@ -12,23 +12,23 @@ namespace memprof_tests::record_blocks_on_cores {
 
 namespace {
 
-using memprof::buffer_kind;
 using memprof::core_peaks;
-using memprof::core_range;
+using memprof::extend::buffer_kind;
+using memprof::extend::core_range;
 
 [[nodiscard]] const void* at(std::uint64_t address) { return reinterpret_cast<const void*>(address); }
 
 /// What the backend of a device tells of one program: where its circular buffers are, and a tensor that lives on.
 struct device_backend {
   static constexpr std::string_view name = "device";
-  void attach(memprof::event_sink& writer, const memprof::capture_options&) {
+  void attach(memprof::extend::event_sink& writer, const memprof::capture_options&) {
     writer.allocate_on_cores(l1, at(0x100000), 2048, {0, 0, 7, 7}, buffer_kind::buffer, memprof::category::parameter);
   }
-  void detach(memprof::event_sink& writer) noexcept {
+  void detach(memprof::extend::event_sink& writer) noexcept {
     writer.deallocate_circular_buffers(l1);
     writer.deallocate_on_cores(l1, at(0x100000), {0, 0, 7, 7}, 2048);
   }
-  void report_facts(memprof::event_sink&) {}
+  void report_facts(memprof::extend::event_sink&) {}
 
   memprof::memory_space l1{"l1"};
 };
@@ -37,7 +37,7 @@ struct device_backend {
 
 TEST_CASE("blocks on cores: what a backend tells of them is in the profile") {
   auto capture = memprof::begin_capture<device_backend>();
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   const memprof::memory_space l1{"l1"};
   sink.allocate_on_cores(l1, at(0x1B400), 4096, {0, 0, 1, 1}, buffer_kind::circular_buffer, memprof::category::temporary);
   sink.allocate_on_cores(l1, at(0x1B400), 1024, {2, 0, 3, 1}, buffer_kind::circular_buffer);
@@ -64,7 +64,7 @@ TEST_CASE("blocks on cores: threads tell those of their own cores, and the sum o
   std::vector<std::thread> threads;
   for (std::uint8_t column = 0; column < 4; ++column) {
     threads.emplace_back([column] {
-      const memprof::event_sink sink;
+      const memprof::extend::event_sink sink;
       const memprof::memory_space l1{"l1"};
       const core_range cores{column, 0, column, 3};
       for (int program = 0; program < 500; ++program) {

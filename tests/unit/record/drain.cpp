@@ -16,10 +16,10 @@ namespace memprof_tests::record_drain {
 
 namespace {
 
-using memprof::event;
-using memprof::event_kind;
 using memprof::detail::event_ring;
 using memprof::detail::ordered_event;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 using memprof::property::random_numbers;
 
 /// An event's ring and its number in it.

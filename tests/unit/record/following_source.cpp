@@ -11,8 +11,8 @@ namespace memprof_tests::record_following_source {
 
 // What `event_sink` has for sources that follow the calls of another library, as those of libtorch do.
 
-using memprof::event_sink;
-using memprof::label;
+using memprof::extend::event_sink;
+using memprof::extend::label;
 
 namespace {
 
@@ -32,10 +32,10 @@ TEST_CASE("following source: operations are begun by label, and end none of a la
   const std::uint32_t number = sink.capture();
   REQUIRE(number != 0);
   CHECK(sink.is_thread_recordable());
-  const memprof::open_operation ended = sink.begin_operation(name, memprof::category::activation);
+  const memprof::extend::open_operation ended = sink.begin_operation(name, memprof::category::activation);
   sink.allocate(space, at(0x1000), 100);
   sink.end_operation(ended, number);
-  const memprof::open_operation left_open = sink.begin_operation(name, {});
+  const memprof::extend::open_operation left_open = sink.begin_operation(name, {});
   first.end();
   const memprof::profile of_first = first.profile();
   const memprof::operation_profile* const found = of_first.find_operation("layer");
@@ -58,7 +58,7 @@ TEST_CASE("following source: the innermost name is the program's own, or what th
   {
     auto scope = memprof::track_operation("of the program");
     CHECK(sink.text_of(sink.innermost_name()) == "of the program");
-    const memprof::open_operation inner = sink.begin_operation(sink.label_of("of the library"), {});
+    const memprof::extend::open_operation inner = sink.begin_operation(sink.label_of("of the library"), {});
     CHECK(sink.text_of(sink.innermost_name()) == "of the program");
     sink.set_innermost_name(sink.label_of("of the library"));
     CHECK(sink.text_of(sink.innermost_name()) == "of the library");

@@ -249,7 +249,7 @@ TEST_CASE("process readings: the record for the trace file is that of the table"
   memprof::detail::fact_payload<2048> payload;
   const std::string_view made = payload.encode(kept.begin(), kept.end());
   std::string expected;
-  memprof::detail::for_each_part(memprof::to_table(std::vector<process_memory>(kept.begin(), kept.end())),
+  memprof::detail::for_each_part(memprof::extend::to_table(std::vector<process_memory>(kept.begin(), kept.end())),
                                  [&](const std::string& part) { expected += part; });
   CHECK(made == expected);
   memprof::detail::fact_payload<100> small;

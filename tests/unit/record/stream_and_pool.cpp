@@ -11,8 +11,8 @@
 namespace memprof_tests::record_stream_and_pool {
 
 using memprof::memory_space;
-using memprof::stream_and_pool;
 using memprof::stream_usage;
+using memprof::extend::stream_and_pool;
 
 namespace {
 
@@ -33,7 +33,7 @@ TEST_CASE("stream pool: equal names are one, and by default it is none") {
 TEST_CASE("stream pool: what a source tells with one is in a row of the profile, under its names") {
   const memory_space space{"stream_and_pool test"};
   const std::string long_name(100, 'x');
-  memprof::event_sink sink;
+  memprof::extend::event_sink sink;
   auto capture = memprof::begin_capture();
   const stream_and_pool first{"first", "private"};
   const stream_and_pool second{long_name, long_name};

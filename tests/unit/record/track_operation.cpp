@@ -50,7 +50,7 @@ TEST_CASE("track_operation: names nest, and one made at run time is the same as 
 }
 
 TEST_CASE("track_operation: a scope from before the capture is not part of it, and its end harms nothing") {
-  auto before = std::make_optional<memprof::operation_scope>([] { return memprof::label{0}; }, std::uint16_t{0});
+  auto before = std::make_optional<memprof::operation_scope>([] { return memprof::extend::label{0}; }, std::uint16_t{0});
   auto capture = memprof::begin_capture();
   {
     auto inside = memprof::track_operation<"inside">();
@@ -153,7 +153,7 @@ TEST_CASE("track_operation: a signal handler that interrupts the profiler does n
 
 TEST_CASE("track_operation: backends can ask for the innermost name that the program gave on this thread") {
   const auto innermost = [] {
-    const memprof::label name = memprof::event_sink{}.innermost_name();
+    const memprof::extend::label name = memprof::extend::event_sink{}.innermost_name();
     return name == 0 ? std::string{} : std::string{memprof::abi_1::process_registry.labels->text(name)};
   };
   auto capture = memprof::begin_capture();

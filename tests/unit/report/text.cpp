@@ -266,7 +266,7 @@ TEST_CASE("text: growth has an owner where the profile names one") {
   CHECK(line() == "Growth    +256 B per step by log_metrics" + live);
   growing = {{"", 0.125, 3, 1, 100}};
   CHECK(line() == "Growth    +0.125 B per step outside every operation, since step 4" + live);
-  growing = {{std::string{memprof::reserved_beyond_blocks}, 4'096, 0, 1, 100}};
+  growing = {{std::string{memprof::detail::reserved_beyond_blocks}, 4'096, 0, 1, 100}};
   CHECK(line() == "Growth    +4.00 KiB per step reserved, but in no block, since step 1" + live);
   growing = {{"a/b", 2'048, 0, 4, 100}, {"c", 1'024, 60, 4, 100}, {"d", 512, 60, 4, 100}};
   CHECK(line() == "Growth    +3.50 KiB per step, 2.00 KiB of it by a/b, since step 1" + live);
@@ -483,15 +483,16 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.spaces.push_back(profile.spaces[0]);
   profile.spaces.back().name = "cpu";
   CHECK(contains(shown(), "          4 unmatched frees (6.00 MiB) in cuda:0 and 1 other space: of"));
-  profile.facts = {memprof::to_table<memprof::approximated_operation>({{"my::op", "no rule", 3, 2 * mib}, {"b", "none", 1, mib}}),
-                   memprof::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3, 0}, {"", "", 1, 0}})};
+  profile.facts = {
+      memprof::extend::to_table<memprof::approximated_operation>({{"my::op", "no rule", 3, 2 * mib}, {"b", "none", 1, mib}}),
+      memprof::extend::to_table<memprof::unknown_read>({{"aten::item", "early stop", 3, 0}, {"", "", 1, 0}})};
   CHECK(contains(shown(), "Accuracy  estimated in part; 1,234 events, none lost;"));
   CHECK(contains(shown(), "          4 calls of 2 operators estimated (3.00 MiB), most by my::op (no rule)\n"));
   CHECK(
       contains(shown(),
                "          4 reads of numbers unknown to the simulation (aten::item in early stop and others): nothing changes if "
                "they are only printed\n"));
-  profile.facts.push_back(memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
+  profile.facts.push_back(memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
   CHECK(contains(shown(), "Accuracy  incomplete: exact for what was captured, 1,234 events;"));
   CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
   profile.exact = false;
@@ -500,7 +501,7 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.anomalies.missing_events = 7;
   profile.anomalies.rejected_events = 2;
   profile.spaces[0].anomalies.untracked_allocations = {1, mib};
-  profile.facts.push_back(memprof::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}}));
+  profile.facts.push_back(memprof::extend::to_table<memprof::unrecorded_module>({{"/opt/plugins/attention.so"}}));
   const std::string all = shown({.all_faults = true});
   CHECK(all.starts_with("Accuracy  not exact: totals may be too small, live bytes and peaks too small or too large;"));
   for (const char* const line :
@@ -537,13 +538,14 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
 TEST_CASE("text: a number that is read changes nothing, a truth value or an assumed size is named, and its effect") {
   memprof::profile profile = training();
   const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Accuracy"); };
-  profile.facts = {memprof::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}})};
+  profile.facts = {memprof::extend::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}})};
   CHECK(shown().starts_with("Accuracy  exact: 1,234 events, none lost;"));
   CHECK(contains(
       shown(),
       "          3 reads of numbers unknown to the simulation (aten::item in log): nothing changes if they are only printed\n"));
 
-  profile.facts = {memprof::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}, {"aten::is_nonzero", "scaler", 1, 1}})};
+  profile.facts = {
+      memprof::extend::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}, {"aten::is_nonzero", "scaler", 1, 1}})};
   profile.exact = false;
   CHECK(shown().starts_with(
       "Accuracy  not exact: aten::is_nonzero in scaler read what the simulation had to assume; how far the numbers "
@@ -554,7 +556,7 @@ TEST_CASE("text: a number that is read changes nothing, a truth value or an assu
       "another path\n"));
 
   // 1 of 4 results in 1 MiB: three more are 3 MiB.
-  profile.facts.push_back(memprof::to_table<memprof::assumed_size>(
+  profile.facts.push_back(memprof::extend::to_table<memprof::assumed_size>(
       {{"aten::unique_dim", "", "distinct", 1, 5, 0, mib / 2}, {"aten::nonzero", "routing", "a mask", 2, 1000, 4000, mib}}));
   CHECK(shown().starts_with(
       "Accuracy  not exact: aten::nonzero in routing assumed 1,000 of at most 4,000 results, at most 1.00 MiB too "
@@ -573,8 +575,8 @@ TEST_CASE("text: a number that is read changes nothing, a truth value or an assu
 
 TEST_CASE("text: what a trace file lacks is said") {
   memprof::profile profile = training();
-  profile.facts = {
-      memprof::to_table<memprof::incomplete_trace_file>({{"run.memtrace", "its disk was too slow", 1234}, {"b", "no room", 0}})};
+  profile.facts = {memprof::extend::to_table<memprof::incomplete_trace_file>(
+      {{"run.memtrace", "its disk was too slow", 1234}, {"b", "no room", 0}})};
   const std::string all = memprof::to_text(profile, {.all_faults = true});
   CHECK(contains(all, "trace file run.memtrace incomplete: its disk was too slow, 1,234 events missing\n"));
   CHECK(contains(all, "trace file b incomplete: no room\n"));
@@ -583,7 +585,8 @@ TEST_CASE("text: what a trace file lacks is said") {
 TEST_CASE("text: of a simulated device whose allocator was modelled, the parts that are predicted have a line") {
   memprof::profile profile = training();
   profile.spaces[0].capacity = std::int64_t{143'156} * mib;
-  profile.facts = {memprof::to_table<memprof::device_context>({{"cuda:0", 767 * mib, 619 * mib, "cudaMemGetInfo on an H200"}})};
+  profile.facts = {
+      memprof::extend::to_table<memprof::device_context>({{"cuda:0", 767 * mib, 619 * mib, "cudaMemGetInfo on an H200"}})};
   profile.spaces[0].reserved.peak = 20 * mib;
   const auto shown = [&] { return answer(memprof::to_text(profile, {.columns = 300}), "Device"); };
   CHECK(shown().empty());  // a real one
@@ -600,7 +603,7 @@ TEST_CASE("text: of a simulated device whose allocator was modelled, the parts t
 
 TEST_CASE("text: tables of facts have a line") {
   memprof::profile profile = training();
-  profile.facts = {memprof::to_table<memprof::pytorch_operation>(
+  profile.facts = {memprof::extend::to_table<memprof::pytorch_operation>(
       {{"aten::addmm", "[8], [4, 2]", 16, 85'250'000, 0, 3 * mib, 0}, {"aten::relu", "", 1, 1'000, 0, -mib, mib}})};
   CHECK(answer(memprof::to_text(profile), "Facts") ==
         "Facts     pytorch_operations (2 rows); memprof show --facts NAME prints a table\n");
@@ -677,7 +680,7 @@ TEST_CASE("text: without an allocation, a segment or an operation it is short") 
   memprof::profile profile;
   profile.exact = true;
   profile.complete = true;
-  profile.facts = {memprof::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
+  profile.facts = {memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
   CHECK(contains(memprof::to_text(profile), "CUDA not captured: there is no CUDA device\n"));
   profile = training();
   profile.segments.clear();
@@ -743,7 +746,7 @@ TEST_CASE("text: what the process held is one short line, and more where somethi
   reading.recorded_bytes = 1843 * mib;
   reading.unrecorded_heap_bytes = 102 * mib;  // 5 % of 2 GiB are 102.4 MiB
   const auto text = [&] {
-    profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
     return to_text(profile);
   };
   // 2048 - 1843 - 102 = 103
@@ -773,7 +776,7 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   profile.spaces[0].name = "cpu";
   const auto with = [&](memprof::process_memory reading) {
     reading.moment = "most_resident";
-    profile.facts = {memprof::to_table<memprof::process_memory>({std::move(reading)})};
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>({std::move(reading)})};
     return to_text(profile);
   };
   memprof::process_memory reading;
@@ -801,7 +804,7 @@ TEST_CASE("text: heap that no source recorded is a line with its parts, and ends
   last.records_operator_new = 1;
   memprof::process_memory most = reading;
   most.moment = "most_resident";
-  profile.facts = {memprof::to_table<memprof::process_memory>({most, last})};  // a later reading knows more
+  profile.facts = {memprof::extend::to_table<memprof::process_memory>({most, last})};  // a later reading knows more
   CHECK(to_text(profile).find("add #include") == std::string::npos);
 
   reading.unrecorded_heap_bytes = 102 * mib;  // 5 % of 2 GiB are 102.4 MiB
@@ -827,18 +830,18 @@ TEST_CASE("text: without the numbers of malloc, memory that belongs to nobody is
   reading.resident_bytes = 100 * mib;
   reading.anonymous_bytes = 90 * mib;
   reading.recorded_bytes = 30 * mib;
-  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
   const std::string text = to_text(profile, {.columns = 200});
   CHECK(text.find("Process   100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap), 10.0 MiB "
                   "code and files\n") != std::string::npos);
   CHECK(text.find("Accuracy  incomplete: exact for what was captured") != std::string::npos);
   CHECK(text.find("          60.0 MiB not recorded: add #include <memprof/backend/malloc.hpp>") != std::string::npos);
   const auto is_incomplete = [&](const memprof::vector<memprof::process_memory>& readings) {
-    profile.facts = {memprof::to_table<memprof::process_memory>(readings)};
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>(readings)};
     return to_text(profile).find("incomplete") != std::string::npos;
   };
   reading.records_operator_new = 1;
-  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
   CHECK(to_text(profile, {.columns = 200}).find("60.0 MiB not recorded: memory from malloc or mmap, as in C libraries") !=
         std::string::npos);
   memprof::process_memory first = reading;
@@ -870,20 +873,20 @@ TEST_CASE("text: where more was allocated than is resident, its parts are upper 
   reading.heap_before_bytes = 0;
   reading.unrecorded_heap_bytes = 32 * mib;
   reading.records_operator_new = 1;
-  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
   CHECK(to_text(profile, {.columns = 200})
             .find("Process   36.0 MiB resident: up to 33.0 MiB recorded, up to 32.0 MiB heap not recorded (malloc), 3.00 MiB "
                   "code, files and stacks; a further 999 MiB of blocks not resident\n") != std::string::npos);
-  const memprof::process_account account = memprof::account_of(reading);
+  const memprof::process_account account = memprof::detail::account_of(reading);
   CHECK(account.files == 3 * mib);
   CHECK(account.recorded + account.unrecorded_heap == 33 * mib);
   CHECK_FALSE(account.is_split_known);
   // What was there before may be that which is resident.
   reading.recorded_bytes = 33 * mib;
   reading.unrecorded_heap_bytes = 0;
-  CHECK(memprof::account_of(reading).is_split_known);
+  CHECK(memprof::detail::account_of(reading).is_split_known);
   reading.heap_before_bytes = 10 * mib;
-  CHECK_FALSE(memprof::account_of(reading).is_split_known);
+  CHECK_FALSE(memprof::detail::account_of(reading).is_split_known);
 }
 
 TEST_CASE("text: heap that was not recorded is named where the resident bytes are unknown") {
@@ -900,7 +903,7 @@ TEST_CASE("text: heap that was not recorded is named where the resident bytes ar
   reading.unrecorded_heap_bytes = 30 * mib;
   reading.records_operator_new = 1;
   const auto text = [&] {
-    profile.facts = {memprof::to_table<memprof::process_memory>({first, reading})};
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>({first, reading})};
     return to_text(profile);
   };
   CHECK(text().find("Process   resident unknown: 1000 B recorded, 30.0 MiB heap not recorded (malloc)\n") != std::string::npos);
@@ -917,7 +920,7 @@ TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add
   reading.resident_bytes = 4 * mib;
   const auto text_with = [&](std::int64_t records_operator_new) {
     reading.records_operator_new = records_operator_new;
-    profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
     return to_text(profile);
   };
   CHECK(text_with(0).find("No allocations recorded.\n"
@@ -943,7 +946,7 @@ TEST_CASE("text: the advice for a Python process names no header") {
   reading.moment = "most_unrecorded";
   reading.resident_bytes = reading.anonymous_bytes = reading.heap_bytes = 400 * mib;
   reading.unrecorded_heap_bytes = 300 * mib;
-  profile.facts = {memprof::to_table<memprof::process_memory>({reading})};
+  profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
   const std::string empty = to_text(profile);
   CHECK(empty.find("No allocations recorded.\nNo tensor of PyTorch") != std::string::npos);
   memprof::profile with_blocks = training();

@@ -6,7 +6,7 @@
 
 namespace memprof_tests::trace_clock_readings {
 
-using memprof::clock_readings;
+using memprof::extend::clock_readings;
 
 TEST_CASE("clock readings: without any, stamps are nanoseconds; with one, from there on") {
   clock_readings clock;

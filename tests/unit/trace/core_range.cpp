@@ -7,14 +7,14 @@
 
 namespace memprof_tests::trace_core_range {
 
-using memprof::address_on_cores;
-using memprof::core_range;
+using memprof::extend::address_on_cores;
+using memprof::extend::core_range;
 
 TEST_CASE("core range: both corners belong to it") {
   STATIC_CHECK(core_range{3, 4, 3, 4}.count() == 1);
   STATIC_CHECK(core_range{0, 0, 7, 7}.count() == 64);
   STATIC_CHECK(core_range{2, 1, 4, 1}.count() == 3);
-  STATIC_CHECK(memprof::any_core.count() == 65'536);
+  STATIC_CHECK(memprof::extend::any_core.count() == 65'536);
   STATIC_CHECK(core_range{2, 5, 2, 5}.is_valid());
   STATIC_CHECK_FALSE(core_range{2, 0, 1, 0}.is_valid());
   STATIC_CHECK_FALSE(core_range{0, 2, 0, 1}.is_valid());
@@ -25,7 +25,7 @@ TEST_CASE("core range: two overlap if they have a core in common") {
   CHECK(middle.overlaps({4, 4, 9, 9}));
   CHECK(middle.overlaps({0, 0, 2, 2}));
   CHECK(middle.overlaps({3, 0, 3, 9}));
-  CHECK(middle.overlaps(memprof::any_core));
+  CHECK(middle.overlaps(memprof::extend::any_core));
   CHECK_FALSE(middle.overlaps({5, 2, 6, 4}));
   CHECK_FALSE(middle.overlaps({0, 2, 1, 4}));
   CHECK_FALSE(middle.overlaps({2, 5, 4, 6}));

@@ -12,7 +12,7 @@
 namespace memprof_tests::trace_event {
 
 using memprof::category;
-using memprof::event;
+using memprof::extend::event;
 
 TEST_CASE("event: it is 32 trivially copyable bytes without gaps") {
   STATIC_CHECK(sizeof(event) == 32);
@@ -23,14 +23,14 @@ TEST_CASE("event: it is 32 trivially copyable bytes without gaps") {
 }
 
 TEST_CASE("event: a space's id never equals the id of no space unless it is meant") {
-  STATIC_CHECK(memprof::any_space == std::numeric_limits<decltype(event::space)>::max());
+  STATIC_CHECK(memprof::extend::any_space == std::numeric_limits<decltype(event::space)>::max());
 }
 
 TEST_CASE("category: every name leads back to its category, and other text to none") {
-  for (std::size_t index = 0; index < memprof::category_names.size(); ++index) {
+  for (std::size_t index = 0; index < memprof::detail::category_names.size(); ++index) {
     const auto value = static_cast<category>(index);
-    CHECK(memprof::to_string(value) == memprof::category_names[index]);
-    CHECK(memprof::category_from_string(memprof::category_names[index]) == value);
+    CHECK(memprof::to_string(value) == memprof::detail::category_names[index]);
+    CHECK(memprof::category_from_string(memprof::detail::category_names[index]) == value);
   }
   CHECK(memprof::to_string(category::kv_cache) == std::string_view{"kv_cache"});
   CHECK(memprof::category_from_string("optimizer_state") == category::optimizer_state);

@@ -46,7 +46,7 @@ constexpr std::size_t chunk_bytes = std::size_t{256} * 1024;
   return counts;
 }
 
-[[nodiscard]] memprof::fact_part part_of(const fact_table& whole, std::size_t first, std::size_t last) {
+[[nodiscard]] memprof::extend::fact_part part_of(const fact_table& whole, std::size_t first, std::size_t last) {
   const auto at = [&](std::size_t row) { return whole.rows.begin() + static_cast<std::ptrdiff_t>(row); };
   return {{whole.name, whole.columns, {at(first), at(last)}}, first};
 }
@@ -78,8 +78,8 @@ TEST_CASE("facts: as many rows come out as went in, by every way through a trace
 
       memprof::trace limited;
       REQUIRE(memprof::detail::limit_trace(limited, memprof::detail::least_trace_limit));
-      memprof::trace_writer writer{limited};
-      const memprof::space_id cpu = writer.space("cpu");
+      memprof::extend::trace_writer writer{limited};
+      const memprof::extend::space_id cpu = writer.space("cpu");
       writer.add_facts(table);
       for (std::uint64_t block = 1; block <= 20'000; ++block) writer.allocate(cpu, block << 12, block);
       writer.finish();
@@ -106,9 +106,9 @@ TEST_CASE("facts: rows of a part that is missing are counted, and the profile is
   CHECK(tables.all().front().rows.size() == 10);
   CHECK(tables.missing_rows() == 20);
 
-  memprof::trace_fold fold;
+  memprof::extend::trace_fold fold;
   fold.facts(part_of(whole, 5, 30));
-  const memprof::profile profile = memprof::build_profile_of(fold);
+  const memprof::profile profile = memprof::detail::build_profile_of(fold);
   CHECK(profile.anomalies.missing_fact_rows == 5);
   CHECK_FALSE(profile.exact);
 }
@@ -117,9 +117,9 @@ TEST_CASE("facts: a profile whose numbers rest on what its source assumed is not
   const auto profile_with = [](std::int64_t assumed) {
     memprof::source_limit limit;
     limit.assumed = assumed;
-    memprof::trace_fold fold;
-    fold.facts({memprof::to_table(memprof::vector<memprof::source_limit>{limit}), 0});
-    return memprof::build_profile_of(fold);
+    memprof::extend::trace_fold fold;
+    fold.facts({memprof::extend::to_table(memprof::vector<memprof::source_limit>{limit}), 0});
+    return memprof::detail::build_profile_of(fold);
   };
   CHECK_FALSE(profile_with(1).exact);
   CHECK(profile_with(1).provenance.assumed);

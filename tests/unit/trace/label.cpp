@@ -9,8 +9,8 @@
 
 namespace memprof_tests::trace_label {
 
-using memprof::label;
 using memprof::detail::label_table;
+using memprof::extend::label;
 
 TEST_CASE("label: equal text has one id, and the id leads back to the text") {
   label_table labels;
@@ -85,19 +85,19 @@ TEST_CASE("label: a table that is full gives new names one label, and knows the 
   constexpr memprof::detail::label_limits few{.names = 2};
   const label first = labels.intern("first", few);
   const label second = labels.intern("second", few);
-  CHECK(labels.intern("third", few) == memprof::other_names);
-  CHECK(labels.intern("fourth", few) == memprof::other_names);
+  CHECK(labels.intern("third", few) == memprof::extend::other_names);
+  CHECK(labels.intern("fourth", few) == memprof::extend::other_names);
   CHECK(labels.intern("first", few) == first);
   CHECK(labels.intern("second", few) == second);
   CHECK(labels.size() == 2);
-  CHECK(labels.text(memprof::other_names).empty());
+  CHECK(labels.text(memprof::extend::other_names).empty());
 
   label_table short_texts;
   constexpr memprof::detail::label_limits few_bytes{.text_bytes = std::size_t{64} * 1024};
   const std::string text(1000, 'x');
   label last = 0;
   for (int index = 0; index < 100'000; ++index) last = short_texts.intern(text + std::to_string(index), few_bytes);
-  CHECK(last == memprof::other_names);
+  CHECK(last == memprof::extend::other_names);
   CHECK(short_texts.bytes() < std::size_t{128} * 1024);
 }
 

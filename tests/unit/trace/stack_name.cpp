@@ -16,8 +16,6 @@
 
 namespace memprof_tests::trace_stack_name {
 
-using memprof::event;
-using memprof::event_kind;
 using memprof::detail::module_text;
 using memprof::detail::stack_frame;
 using memprof::detail::stack_part;
@@ -25,6 +23,8 @@ using memprof::detail::stack_text;
 using memprof::detail::stack_text_reader;
 using memprof::detail::trace_decoder;
 using memprof::detail::trace_encoder;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 
 std::vector<stack_frame> frames_of(std::string_view text) {
   stack_text_reader in{text};
@@ -79,7 +79,7 @@ TEST_CASE("stack_name: numbers that no writer gives are damage") {
 }
 
 TEST_CASE("stack_name: the longest stack fits, and an address of the kernel's is cut") {
-  stack_text text{{~memprof::label{0}, 64}, {~memprof::label{0}, 64}};
+  stack_text text{{~memprof::extend::label{0}, 64}, {~memprof::extend::label{0}, 64}};
   for (std::uint32_t index = 0; index < memprof::detail::max_stack_frames; ++index)
     text.add({~index, index % 2 == 0 ? ~std::uint64_t{0} : 0});
   const std::vector<stack_frame> frames = frames_of(text.view());

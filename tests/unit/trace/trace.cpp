@@ -19,8 +19,8 @@
 
 namespace memprof_tests::trace_trace {
 
-using memprof::event;
-using memprof::event_kind;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 using memprof_tests::trace_records;
 
 namespace {
@@ -97,7 +97,7 @@ TEST_CASE("trace: a block that comes again has its old size, or a new one that i
 
 TEST_CASE("trace: names, spaces, facts and what the capture was come out as they went in") {
   memprof::trace stored;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.library_version = "1.2.3";
   info.mode = memprof::run_mode::no_dispatch;
   info.device = "gpu-24gb";
@@ -121,7 +121,7 @@ TEST_CASE("trace: names, spaces, facts and what the capture was come out as they
   stored.visit(found);
   CHECK(found.infos == std::vector{info});
   CHECK(found.names == std::vector<std::string>{"cpu", "", long_name});
-  CHECK(found.spaces == std::vector<memprof::space_definition>{{0, 1, 0, false}, {254, 3, INT64_MAX, true}});
+  CHECK(found.spaces == std::vector<memprof::extend::space_definition>{{0, 1, 0, false}, {254, 3, INT64_MAX, true}});
   CHECK(found.tables.all() == memprof::vector<memprof::fact_table>{table, {"empty", {"a"}, {}}});
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("trace: names and information of any length fit into a chunk, and noth
   for (const bool is_limited : {false, true}) {
     memprof::trace stored;
     if (is_limited) REQUIRE(memprof::detail::limit_trace(stored, memprof::detail::least_trace_limit));
-    memprof::capture_info info;
+    memprof::extend::capture_info info;
     info.device = "gpu-24gb";
     info.process.command_line = endless;
     stored.info(info);
@@ -179,8 +179,8 @@ TEST_CASE("trace: what does not fit is counted, and a gap says so") {
 
 TEST_CASE("trace: steps that repeat take some three bytes an event") {
   memprof::trace stored;
-  memprof::trace_writer writer{stored};
-  const memprof::space_id cpu = writer.space("cpu");
+  memprof::extend::trace_writer writer{stored};
+  const memprof::extend::space_id cpu = writer.space("cpu");
   for (std::int64_t step = 0; step < 1000; ++step) {
     writer.at(step * 1'000'000);
     const auto operation = writer.begin_operation("layer");

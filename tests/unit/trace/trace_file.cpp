@@ -19,7 +19,7 @@
 namespace memprof_tests::trace_trace_file {
 
 using Catch::Matchers::ContainsSubstring;
-using memprof::event_kind;
+using memprof::extend::event_kind;
 using memprof_tests::trace_records;
 
 namespace {
@@ -37,8 +37,8 @@ class scratch_file {
 
 /// Two spaces, operations, two segments.
 void put_step(memprof::trace& target, std::uint64_t blocks) {
-  memprof::trace_writer writer{target};
-  const memprof::space_id gpu = writer.space("cuda:0", 1 << 20);
+  memprof::extend::trace_writer writer{target};
+  const memprof::extend::space_id gpu = writer.space("cuda:0", 1 << 20);
   const auto operation = writer.begin_operation("forward");
   for (std::uint64_t block = 1; block <= blocks; ++block) writer.allocate(gpu, 4096 * block, 100 * block);
   writer.end_operation(operation);
@@ -119,7 +119,7 @@ TEST_CASE("trace file: cut off at any byte, it is used up to the last whole chun
     CHECK_THAT(status.damage, ContainsSubstring("is cut off"));
     CHECK_FALSE(status.has_ended);
     REQUIRE_FALSE(found.all.empty());
-    CHECK(found.all.back().second.kind == memprof::event_kind::gap);
+    CHECK(found.all.back().second.kind == memprof::extend::event_kind::gap);
   }
 }
 
@@ -232,12 +232,12 @@ TEST_CASE("trace file: a chunk may be empty") {
 
 TEST_CASE("trace file: numbers that no capture writes give a profile that can be read again") {
   memprof::trace stored;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.begin_stamp = ~std::uint64_t{0};
   info.begin_unix_ns = INT64_MIN;
   stored.info(info);
   const auto put = [&](event_kind kind, std::uint64_t stamp, std::uint64_t address, std::uint64_t bytes) {
-    const memprof::event made{stamp, address, bytes, 0, kind, memprof::any_space, 0};
+    const memprof::extend::event made{stamp, address, bytes, 0, kind, memprof::extend::any_space, 0};
     stored.events(&made, &made + 1, memprof::detail::no_ring_id);
   };
   put(event_kind::clock_reading, 5, ~std::uint64_t{0}, 0);
@@ -260,13 +260,14 @@ TEST_CASE("trace file: numbers that no capture writes give a profile that can be
 }
 
 TEST_CASE("trace file: what the capture was must be possible") {
-  const auto is_refused = [](const memprof::capture_info& info, std::string_view replaced = {}, std::string_view by = {}) {
+  const auto is_refused = [](const memprof::extend::capture_info& info, std::string_view replaced = {},
+                             std::string_view by = {}) {
     std::string encoded = memprof::detail::encode_info(info);
     if (!replaced.empty()) encoded.replace(encoded.find(replaced), replaced.size(), by);
-    memprof::capture_info read;
+    memprof::extend::capture_info read;
     return !memprof::detail::decode_info(encoded, read);
   };
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   CHECK_FALSE(is_refused(info));
   info.largest_blocks = memprof::detail::max_largest_blocks + 1;
   CHECK(is_refused(info));

@@ -32,8 +32,8 @@ namespace {
 
 /// So many blocks, at addresses that repeat or not.
 void put_blocks(memprof::trace& target, std::uint64_t blocks, bool are_random) {
-  memprof::trace_writer writer{target};
-  const memprof::space_id space = writer.space("dram");
+  memprof::extend::trace_writer writer{target};
+  const memprof::extend::space_id space = writer.space("dram");
   std::mt19937_64 random{1};
   for (std::uint64_t block = 1; block <= blocks; ++block) {
     const std::uint64_t address = are_random ? random() | 1 : 4096;

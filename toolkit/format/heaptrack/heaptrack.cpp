@@ -42,7 +42,7 @@ constexpr std::int64_t ns_per_ms = 1'000'000;
 class heaptrack_open_stack {
  public:
   /// `names`: null, if stacks are no operations.
-  heaptrack_open_stack(trace_writer& writer, detail::heaptrack_operations* names) : writer_(writer), names_(names) {}
+  heaptrack_open_stack(extend::trace_writer& writer, detail::heaptrack_operations* names) : writer_(writer), names_(names) {}
 
   void go_to(std::uint32_t stack) {
     if (names_ == nullptr || stack == stack_) return;
@@ -61,10 +61,10 @@ class heaptrack_open_stack {
  private:
   struct frame {
     std::uint32_t name;
-    trace_writer::open_operation_type operation;
+    extend::trace_writer::open_operation_type operation;
   };
 
-  trace_writer& writer_;
+  extend::trace_writer& writer_;
   detail::heaptrack_operations* names_;
   std::vector<frame> open_;
   std::uint32_t stack_ = 0;
@@ -114,8 +114,8 @@ heaptrack_source::heaptrack_source(std::FILE* file, const std::filesystem::path&
   }
 }
 
-void heaptrack_source::write_to(trace_writer& writer) {
-  const space_id cpu = writer.space("cpu");
+void heaptrack_source::write_to(extend::trace_writer& writer) {
+  const extend::space_id cpu = writer.space("cpu");
   heaptrack_open_stack open{writer, operations_ ? &*operations_ : nullptr};
   heap_stacks recorded;
   recorded.unwinder = "heaptrack";
@@ -126,15 +126,15 @@ void heaptrack_source::write_to(trace_writer& writer) {
       const std::uint64_t address = blocks_.allocate(kind);
       if (address == 0) lines_.fail("size exceeds 2^62 bytes");
       open.go_to(blocks_[kind].stack);
-      const label stack = operations_ ? 0 : labels_.of(blocks_[kind].stack, writer);
+      const extend::label stack = operations_ ? 0 : labels_.of(blocks_[kind].stack, writer);
       if (stack == 0) ++recorded.missing_blocks;
-      writer.put_event({0, address, blocks_[kind].bytes, stack, event_kind::allocate, cpu.value, 0});
+      writer.put_event({0, address, blocks_[kind].bytes, stack, extend::event_kind::allocate, cpu.value, 0});
     } else if (line.starts_with("- ")) {
       const std::uint64_t kind = kind_in(line);
       const std::uint64_t address = blocks_.deallocate(kind);
       if (address == 0) lines_.fail("no such allocation is live");
       open.close();  // the freeing stack is not recorded
-      writer.deallocate(cpu, block_address{address}, blocks_[kind].bytes);
+      writer.deallocate(cpu, extend::block_address{address}, blocks_[kind].bytes);
     } else if (line.starts_with("c ")) {
       open.close();
       writer.at(time_in(line) * ns_per_ms);
@@ -143,8 +143,8 @@ void heaptrack_source::write_to(trace_writer& writer) {
     }
   }
   open.close();
-  if (!operations_) writer.add_facts(to_table(std::vector{recorded}));
-  writer.add_facts(to_table(std::vector{recording_}));
+  if (!operations_) writer.add_facts(extend::to_table(std::vector{recorded}));
+  writer.add_facts(extend::to_table(std::vector{recording_}));
   if (lines_.is_cut()) {
     damage_ = "line " + std::to_string(lines_.number()) + " is cut off";
   } else if (!is_whole_) {

@@ -17,7 +17,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 class trace_writer;
+
+}  // namespace extend
 
 /// What a heaptrack recording says about itself: the only row of the table `heaptrack_recording` of its trace.
 struct heaptrack_recording_fact {
@@ -61,11 +65,11 @@ class heaptrack_source {
   heaptrack_source& operator=(const heaptrack_source&) = delete;
 
   /// The command line of the program. The recording has no wall-clock time.
-  [[nodiscard]] const capture_info& info() const noexcept { return info_; }
+  [[nodiscard]] const extend::capture_info& info() const noexcept { return info_; }
 
   /// Writes everything to a `trace_writer` made with `info`, as the memory space `cpu`; the caller finishes the trace. Raises an
   /// error that names the line if something cannot be read.
-  void write_to(trace_writer& writer);
+  void write_to(extend::trace_writer& writer);
 
   /// Why reading ended early, as a sentence without a full stop; empty if it did not.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
@@ -88,7 +92,7 @@ class heaptrack_source {
 
   detail::line_reader lines_;
   bool has_line_ = false;  ///< the current line of `lines_` has not been read yet
-  capture_info info_;
+  extend::capture_info info_;
   heaptrack_recording_fact recording_;
   std::uint64_t page_bytes_ = 0;
   std::int64_t now_ms_ = 0;

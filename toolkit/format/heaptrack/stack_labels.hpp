@@ -10,8 +10,12 @@
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
+namespace extend {
+
 class trace_writer;
-}
+
+}  // namespace extend
+}  // namespace memprof::inline MEMPROF_ABI
 
 namespace memprof::inline MEMPROF_ABI::detail {
 

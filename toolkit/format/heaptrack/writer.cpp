@@ -167,7 +167,7 @@ class heaptrack_replay : public replay_handler {
   }
 
   [[nodiscard]] std::uint64_t stack_of(const replay_state& at, const replayed_block& block) {
-    const label asked = calls_ ? block.call_stack : 0;
+    const extend::label asked = calls_ ? block.call_stack : 0;
     const auto [found, is_new] = stacks_.try_emplace({block.operation, asked});
     if (!is_new) return found->second;
     std::uint64_t stack = stack_of_operation(at, block.operation);
@@ -197,7 +197,7 @@ class heaptrack_replay : public replay_handler {
   heaptrack_lines lines_;
   bool has_begun_ = false;
   std::int64_t now_ms_ = 0;
-  std::map<std::pair<std::uint32_t, label>, std::uint64_t> stacks_;  // by operation and label
+  std::map<std::pair<std::uint32_t, extend::label>, std::uint64_t> stacks_;  // by operation and label
 };
 
 }  // namespace

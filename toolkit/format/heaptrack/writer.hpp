@@ -14,7 +14,8 @@ namespace memprof::inline MEMPROF_ABI {
 
 /// The calls of a stack (`replayed_block::call_stack`), innermost first: a list for each return address, as functions may be
 /// inlined there. `names` are those of the trace.
-using calls_of_stack = std::function<std::vector<std::vector<source_frame>>(const detail::label_table& names, label stack)>;
+using calls_of_stack =
+    std::function<std::vector<std::vector<source_frame>>(const detail::label_table& names, extend::label stack)>;
 
 /// Writes a memory space of a trace as heaptrack's interpreter does, in version 1 of the format, which every heaptrack_print
 /// since 1.0 reads: each allocation and each free in its order, with its operations and, within them, the calls of its stack, and

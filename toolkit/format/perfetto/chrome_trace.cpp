@@ -74,9 +74,9 @@ void chrome_trace_writer::count(std::uint32_t, std::string_view space, std::int6
   put_counter(space, " bytes", ns, text + '}');
   if (!value.has_categories) return;
   text = R"(,"args":{)";
-  for (std::size_t index = 0; index < category_names.size(); ++index) {
+  for (std::size_t index = 0; index < detail::category_names.size(); ++index) {
     if (index != 0) text += ',';
-    detail::append_json_key(text, category_names[index]);
+    detail::append_json_key(text, detail::category_names[index]);
     text += std::to_string(value.by_category[index]);
   }
   put_counter(space, " by category", ns, text + '}');

@@ -77,8 +77,8 @@ void perfetto_writer::count(std::uint32_t number, std::string_view space, std::i
   put_counter(number, 0, space, " live", ns, value.live);
   if (value.reserved >= 0) put_counter(number, 1, space, " reserved", ns, value.reserved);
   if (!value.has_categories) return;
-  for (std::size_t index = 0; index < category_names.size(); ++index) {
-    put_counter(number, static_cast<std::uint32_t>(2 + index), space, std::string{' '}.append(category_names[index]), ns,
+  for (std::size_t index = 0; index < detail::category_names.size(); ++index) {
+    put_counter(number, static_cast<std::uint32_t>(2 + index), space, std::string{' '}.append(detail::category_names[index]), ns,
                 value.by_category[index]);
   }
 }

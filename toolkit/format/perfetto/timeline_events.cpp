@@ -26,14 +26,14 @@ namespace {
 
 /// The number of changes of each space in a trace.
 struct change_counter : clock_visitor {
-  std::array<std::uint64_t, any_space + 1> changes{};
+  std::array<std::uint64_t, extend::any_space + 1> changes{};
 
-  [[nodiscard]] static bool changes_bytes(event_kind kind) noexcept {
-    return detail::has_address(kind) && kind != event_kind::annotate && kind != event_kind::complete_deallocation;
+  [[nodiscard]] static bool changes_bytes(extend::event_kind kind) noexcept {
+    return detail::has_address(kind) && kind != extend::event_kind::annotate && kind != extend::event_kind::complete_deallocation;
   }
-  void events(const event* first, const event* last, std::uint32_t ring) {
+  void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
     clock_visitor::events(first, last, ring);
-    for (const event* next = first; next != last; ++next) {
+    for (const extend::event* next = first; next != last; ++next) {
       if (changes_bytes(next->kind)) ++changes[next->space];
     }
   }
@@ -81,7 +81,7 @@ class timeline_writer : public replay_handler {
  public:
   timeline_writer(timeline_sink& sink, const change_counter& counted, const timeline_limits& limits) : sink_(sink) {
     std::uint64_t all = 0;
-    for (std::size_t space = 0; space < any_space; ++space) {
+    for (std::size_t space = 0; space < extend::any_space; ++space) {
       all += counted.changes[space];
       spaces_[space].stretch = counted.changes[space] / std::max<std::size_t>(limits.points / 3, 1) + 1;
       if (counted.changes[space] <= limits.points) spaces_[space].stretch = 1;
@@ -112,26 +112,26 @@ class timeline_writer : public replay_handler {
     for (; known.size() < open.depth(); known.push_back(open[known.size()].number))
       sink_.begin_operation(thread, at.now_ns, at.names.text(open[known.size()].name));
   }
-  void on_thread(const replay_state& at, std::uint32_t thread, label name, std::uint64_t system_id) {
+  void on_thread(const replay_state& at, std::uint32_t thread, extend::label name, std::uint64_t system_id) {
     std::string text{at.names.text(name)};
     if (text.empty()) text = "thread " + std::to_string(thread);
     if (system_id != 0) text += " (" + std::to_string(system_id) + ")";
     sink_.name_thread(thread, text);
   }
-  void on_segment_end(const replay_state& at, label name) {
+  void on_segment_end(const replay_state& at, extend::label name) {
     sink_.segment(at.names.text(name), segment_begin_ns_, at.now_ns);
     segment_begin_ns_ = at.now_ns;
   }
-  void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t) {
+  void on_allocator_event(const replay_state& at, const extend::event& happened, std::uint32_t) {
     space_state& space = spaces_[happened.space];
-    if (happened.kind == event_kind::out_of_memory) {
+    if (happened.kind == extend::event_kind::out_of_memory) {
       sink_.mark("out of memory: " + std::to_string(happened.bytes) + " bytes of " + std::string{at.space_name(happened.space)},
                  at.now_ns);
-    } else if (happened.kind == event_kind::reserve) {
+    } else if (happened.kind == extend::event_kind::reserve) {
       (void)space.reserved.reserve(happened.address, happened.bytes);
       space.now.reserved = space.reserved.current();
       put(at, happened.space);
-    } else if (happened.kind == event_kind::release) {
+    } else if (happened.kind == extend::event_kind::release) {
       (void)space.reserved.release(happened.address, happened.bytes);
       space.now.reserved = space.reserved.current();
       put(at, happened.space);
@@ -143,7 +143,7 @@ class timeline_writer : public replay_handler {
     for (auto& [thread, known] : open_) {
       for (; !known.empty(); known.pop_back()) sink_.end_operation(thread, at.now_ns);
     }
-    for (std::size_t index = 0; index < any_space; ++index) {
+    for (std::size_t index = 0; index < extend::any_space; ++index) {
       space_state& space = spaces_[index];
       const auto number = static_cast<std::uint8_t>(index);
       space.counter.flush(
@@ -192,7 +192,7 @@ class timeline_writer : public replay_handler {
   timeline_losses losses_;
   bool has_memory_events_ = true;
   std::int64_t segment_begin_ns_ = 0;
-  std::array<space_state, any_space + 1> spaces_;
+  std::array<space_state, extend::any_space + 1> spaces_;
   std::unordered_map<std::uint32_t, std::vector<std::uint32_t>> open_;  // operation numbers, by thread
 };
 

@@ -17,7 +17,7 @@ struct timeline_counters {
   std::int64_t live = 0;
   std::int64_t reserved = -1;  ///< that the allocator holds of the device; -1: not reported
   bool has_categories = false;
-  std::array<std::int64_t, category_names.size()> by_category{};
+  std::array<std::int64_t, detail::category_names.size()> by_category{};
 };
 
 /// The allocation or free of a block, as Kineto writes it.

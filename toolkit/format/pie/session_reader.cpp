@@ -429,22 +429,22 @@ session_source::session_source(std::FILE* file, std::filesystem::path path) : fi
   for (session_operation_call& call : calls_) call.end_ns -= call.end_ns == 0 ? 0 : begin_unix_ns_;
 }
 
-capture_info session_source::info() const {
-  capture_info info;
+extend::capture_info session_source::info() const {
+  extend::capture_info info;
   info.begin_unix_ns = begin_unix_ns_;
   return info;
 }
 
-void session_source::write_to(trace_writer& writer) {
+void session_source::write_to(extend::trace_writer& writer) {
   detail::session_snapshots snapshots{writer, path_};
   const std::vector<detail::session_mark> marks = detail::marks_of(spans_);
   auto next = marks.cbegin();
-  std::map<std::uint32_t, std::vector<open_operation>> open;
+  std::map<std::uint32_t, std::vector<extend::open_operation>> open;
   const auto write_marks_until = [&](std::int64_t unix_ns) {
     for (; next != marks.cend() && next->unix_ns <= unix_ns; ++next) {
       writer.at(next->unix_ns - begin_unix_ns_);
       writer.on_thread(next->thread, next->thread == detail::thread_of_log ? "operation log" : "");
-      std::vector<open_operation>& on_thread = open[next->thread];
+      std::vector<extend::open_operation>& on_thread = open[next->thread];
       if (next->name != nullptr) {
         on_thread.push_back(writer.begin_operation(*next->name));
       } else {
@@ -475,10 +475,10 @@ void session_source::write_to(trace_writer& writer) {
     limits.push_back({"the operation log has only the ends of operations: each begins here at the end of the one before", 1, 0});
   if (!generated_by_.starts_with("memprof"))
     limits.push_back({"a tensor of pie's is not a block: views and aliases count each time, and times are local", 1, 0});
-  writer.add_facts(to_table(limits));
-  if (!sums_.empty()) writer.add_facts(to_table(sums_));
-  if (!calls_.empty()) writer.add_facts(to_table(calls_));
-  if (!operators_.empty()) writer.add_facts(to_table(operators_));
+  writer.add_facts(extend::to_table(limits));
+  if (!sums_.empty()) writer.add_facts(extend::to_table(sums_));
+  if (!calls_.empty()) writer.add_facts(extend::to_table(calls_));
+  if (!operators_.empty()) writer.add_facts(extend::to_table(operators_));
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -16,7 +16,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 class trace_writer;
+
+}  // namespace extend
 
 /// The calls of one operation of a session profile, as the file sums them up.
 struct session_operation_sum {
@@ -78,11 +82,11 @@ class session_source {
   /// Reads the file for the first time. The caller keeps it open. Raises an error if it is no session profile.
   session_source(std::FILE* file, std::filesystem::path path);
 
-  [[nodiscard]] capture_info info() const;
+  [[nodiscard]] extend::capture_info info() const;
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
   /// Writes everything to a `trace_writer` except the end. Reads the file for the second time.
-  void write_to(trace_writer& writer);
+  void write_to(extend::trace_writer& writer);
 
  private:
   std::FILE* file_;

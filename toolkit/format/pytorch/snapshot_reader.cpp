@@ -297,8 +297,8 @@ bool torch_snapshot_source::is_pickle(std::FILE* file) {
   return detail::is_old_pickle(begin) || (begin.size() > 1 && begin[0] == '\x80' && begin[1] >= 2 && begin[1] <= 5);
 }
 
-capture_info torch_snapshot_source::info() const {
-  capture_info made;
+extend::capture_info torch_snapshot_source::info() const {
+  extend::capture_info made;
   made.library_version = version_string;
   made.begin_unix_ns = history_->begin_us * 1000;
   made.operations = imported_operations;
@@ -307,7 +307,7 @@ capture_info torch_snapshot_source::info() const {
 
 std::vector<std::string> torch_snapshot_source::remarks() const { return history_->remarks(!damage_.empty()); }
 
-std::string_view torch_snapshot_source::write_to(trace_writer& writer) {
+std::string_view torch_snapshot_source::write_to(extend::trace_writer& writer) {
   detail::torch_history_writer pass{*history_, writer};
   pass.begin();
   (void)detail::read_torch_snapshot(file_, path_, history_->stacks, pass);

@@ -13,7 +13,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 class trace_writer;
+
+}  // namespace extend
 
 namespace detail {
 class torch_history;
@@ -41,7 +45,7 @@ class torch_snapshot_source {
   [[nodiscard]] static bool is_pickle(std::FILE* file);
 
   /// What its trace says about the capture.
-  [[nodiscard]] capture_info info() const;
+  [[nodiscard]] extend::capture_info info() const;
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
   /// Further remarks, each a sentence without a full stop: what was live before the history begins, and where the snapshot
@@ -50,7 +54,7 @@ class torch_snapshot_source {
 
   /// Writes everything to a `trace_writer` except the end: call `writer.finish` with the returned value. Reads the file for the
   /// second time.
-  std::string_view write_to(trace_writer& writer);
+  std::string_view write_to(extend::trace_writer& writer);
 
  private:
   std::FILE* file_;

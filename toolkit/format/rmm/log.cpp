@@ -27,7 +27,7 @@ namespace {
 /// times as `%H:%M:%S.%f` and no date.
 class rmm_line_reader {
  public:
-  explicit rmm_line_reader(trace_writer& writer) : writer_(writer), space_(writer.space("gpu")) {}
+  explicit rmm_line_reader(extend::trace_writer& writer) : writer_(writer), space_(writer.space("gpu")) {}
 
   /// What is wrong with the line; empty if it is valid and was handed on.
   [[nodiscard]] std::string read(std::string_view line) {
@@ -57,11 +57,11 @@ class rmm_line_reader {
     writer_.at(since_begin(*time));
     writer_.on_thread(threads_.try_emplace(*thread, static_cast<std::uint32_t>(threads_.size() + 1)).first->second, {}, *thread);
     if (is_failure) {
-      writer_.put_event({0, unknown_device_free, *bytes, 0, event_kind::out_of_memory, space_.value, 0});
+      writer_.put_event({0, extend::unknown_device_free, *bytes, 0, extend::event_kind::out_of_memory, space_.value, 0});
     } else if (is_allocation) {
-      writer_.allocate(space_, block_address{*address}, *bytes, {});
+      writer_.allocate(space_, extend::block_address{*address}, *bytes, {});
     } else {
-      writer_.deallocate(space_, block_address{*address}, *bytes);
+      writer_.deallocate(space_, extend::block_address{*address}, *bytes);
     }
     return {};
   }
@@ -104,8 +104,8 @@ class rmm_line_reader {
 
   static constexpr auto max_bytes = static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
 
-  trace_writer& writer_;
-  space_id space_;
+  extend::trace_writer& writer_;
+  extend::space_id space_;
   std::uint64_t allocated_ = 0;
   std::int64_t begin_ = -1;
   std::int64_t last_ = 0;
@@ -126,7 +126,7 @@ bool is_rmm_log(std::FILE* file) {
   return begin.starts_with(head);
 }
 
-std::string read_rmm_log(std::FILE* file, const std::filesystem::path& path, trace_writer& writer) {
+std::string read_rmm_log(std::FILE* file, const std::filesystem::path& path, extend::trace_writer& writer) {
   constexpr std::size_t longest_line = 4096;
   detail::byte_reader in{file, path};
   rmm_line_reader lines{writer};

@@ -85,8 +85,8 @@ stack_table stack_fold::table(const replay_state& at) const {
     const detail::operation_tree::node& operation = at.operations()[node];
     result.operations.push_back({operation.parent, std::string{at.names.text(operation.name)}});
   }
-  std::array<std::uint32_t, any_space + 1> index{};
-  for (std::size_t space = 0; space < any_space; ++space) {
+  std::array<std::uint32_t, extend::any_space + 1> index{};
+  for (std::size_t space = 0; space < extend::any_space; ++space) {
     if (!spaces_[space].is_used) continue;
     index[space] = static_cast<std::uint32_t>(result.spaces.size());
     result.spaces.push_back({std::string{at.space_name(static_cast<std::uint8_t>(space))}, spaces_[space].peak_time_ns});
@@ -122,7 +122,7 @@ stack_fold::row_state& stack_fold::row_of(const replayed_block& block, category 
   const std::uint64_t key = std::uint64_t{block.operation} << 24 | size_class << 16 | std::uint64_t{block.space} << 8 |
                             static_cast<std::uint64_t>(kept);
   const bool has_stack = frames_ || (callers_.caller && block.bytes >= callers_.from_bytes);
-  const label call_stack = has_stack ? block.call_stack : 0;
+  const extend::label call_stack = has_stack ? block.call_stack : 0;
   std::size_t& row = call_stack == 0 ? row_of_key_.try_emplace(key, rows_.size()).first->second
                                      : row_of_stack_.try_emplace({key, call_stack}, rows_.size()).first->second;
   if (row == rows_.size()) {

@@ -21,11 +21,11 @@
 namespace memprof::inline MEMPROF_ABI {
 
 /// The names of the calls of a stack (`replayed_block::call_stack`), outermost first; `names` are those of the trace.
-using frames_of_stack = std::function<std::vector<std::string>(const detail::label_table& names, label stack)>;
+using frames_of_stack = std::function<std::vector<std::string>(const detail::label_table& names, extend::label stack)>;
 
 /// Who asked for the blocks of a stack, in words.
 struct callers_of_blocks {
-  std::function<std::string(const detail::label_table& names, label stack)> caller;  ///< empty: not wanted
+  std::function<std::string(const detail::label_table& names, extend::label stack)> caller;  ///< empty: not wanted
   std::uint64_t from_bytes = 0;  ///< of smaller blocks it is not known: only some have a stack
 };
 
@@ -43,7 +43,7 @@ class stack_fold : public replay_handler {
   /// A category applies to a block since its allocation, so rows at the peak change too unless the peak's segment has ended: as
   /// in a profile.
   void on_annotation(const replay_state& at, const replayed_block& block, category before);
-  void on_segment_end(const replay_state& at, label) { end_ns_ = at.now_ns; }
+  void on_segment_end(const replay_state& at, extend::label) { end_ns_ = at.now_ns; }
 
   /// The table of everything folded so far.
   [[nodiscard]] stack_table table(const replay_state& at) const;
@@ -63,7 +63,7 @@ class stack_fold : public replay_handler {
   struct row_state {
     std::uint8_t space = 0;
     std::uint32_t operation = 0;
-    label call_stack = 0;
+    extend::label call_stack = 0;
     category of = category::other;
     std::int64_t least_size = -1;
     detail::owner_stats owned{};
@@ -84,10 +84,10 @@ class stack_fold : public replay_handler {
   frames_of_stack frames_;
   callers_of_blocks callers_;
   std::int64_t end_ns_ = 0;
-  std::array<space_state, any_space + 1> spaces_{};
+  std::array<space_state, extend::any_space + 1> spaces_{};
   std::vector<row_state> rows_;
-  std::unordered_map<std::uint64_t, std::size_t> row_of_key_;            // of blocks without a stack
-  std::map<std::pair<std::uint64_t, label>, std::size_t> row_of_stack_;  // of the others
+  std::unordered_map<std::uint64_t, std::size_t> row_of_key_;                    // of blocks without a stack
+  std::map<std::pair<std::uint64_t, extend::label>, std::size_t> row_of_stack_;  // of the others
 };
 
 /// The table of a trace, with categories if `by_category`, size classes if `by_size`, the calls of its stacks if `frames` names

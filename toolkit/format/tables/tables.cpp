@@ -136,14 +136,14 @@ class block_table_fold : public replay_handler {
     put(at, "deallocate", block.space, thread, block.address, block.bytes, block.operation, to_string(block.category), "");
     put_block(at, block, at.now_ns);
   }
-  void on_unmatched_free(const replay_state& at, const event& happened, std::uint32_t thread) {
+  void on_unmatched_free(const replay_state& at, const extend::event& happened, std::uint32_t thread) {
     put(at, "unmatched_free", happened.space, thread, happened.address, happened.bytes, 0, "", "");
   }
-  void on_allocator_event(const replay_state& at, const event& happened, std::uint32_t thread) {
+  void on_allocator_event(const replay_state& at, const extend::event& happened, std::uint32_t thread) {
     put(at, to_string(happened.kind), happened.space, thread, happened.address, happened.bytes, 0, "", "");
   }
-  void on_segment_end(const replay_state& at, label name) {
-    put(at, "segment_end", any_space, 0, 0, 0, 0, "", at.names.text(name));
+  void on_segment_end(const replay_state& at, extend::label name) {
+    put(at, "segment_end", extend::any_space, 0, 0, 0, 0, "", at.names.text(name));
   }
   /// For a block still live at the end, the time of its free is -1.
   void put_block(const replay_state& at, const replayed_block& block, std::int64_t freed_ns) {
@@ -157,15 +157,15 @@ class block_table_fold : public replay_handler {
   void put(const replay_state& at, std::string_view kind, std::uint8_t space, std::uint32_t thread, std::uint64_t address,
            std::uint64_t bytes, std::uint32_t operation, std::string_view category_name, std::string_view name) {
     events_.row("run", run_, "time_ns", at.now_ns, "thread", thread, "kind", kind, "space",
-                space == any_space ? std::string_view{} : at.space_name(space), "address", address, "bytes", bytes, "operation",
-                path_of(at, operation), "category", category_name, "name", name);
+                space == extend::any_space ? std::string_view{} : at.space_name(space), "address", address, "bytes", bytes,
+                "operation", path_of(at, operation), "category", category_name, "name", name);
   }
   /// Paths are built once each: operations are few, events are many.
   [[nodiscard]] const std::string& path_of(const replay_state& at, std::uint32_t operation) {
     while (paths_.size() < at.operations().size()) {
       const detail::operation_tree::node& made = at.operations()[paths_.size()];
       std::string path = paths_.empty() ? std::string{} : paths_[made.parent];
-      if (!paths_.empty()) append_operation(path, at.names.text(made.name));
+      if (!paths_.empty()) detail::append_operation(path, at.names.text(made.name));
       paths_.push_back(std::move(path));
     }
     return paths_[operation];
@@ -187,7 +187,7 @@ void write_block_tables(const trace_source_view& source, std::string_view run, t
   blocks.header([&] { fold.put_block(replay.state(), {}, -1); });
   events.header([&] { fold.on_segment_end(replay.state(), 0); });
   source.visit(replay);
-  for (std::size_t space = 0; space < any_space; ++space) {
+  for (std::size_t space = 0; space < extend::any_space; ++space) {
     replay.for_each_live(static_cast<std::uint8_t>(space),
                          [&](const replayed_block& block) { fold.put_block(replay.state(), block, -1); });
   }

@@ -154,29 +154,29 @@ tt_log_source::tt_log_source(std::FILE* file, std::filesystem::path path) : file
   if (status_.states == 0 && survey_.failures.empty()) raise_without_states();
 }
 
-capture_info tt_log_source::info() {
-  capture_info made;
+extend::capture_info tt_log_source::info() {
+  extend::capture_info made;
   made.library_version = version_string;
   made.operations = imported_operations;
   return made;
 }
 
-std::string tt_log_source::write_to(trace_writer& writer) {
+std::string tt_log_source::write_to(extend::trace_writer& writer) {
   add_facts(writer);
   detail::tt_log_writer target{survey_, writer};
   detail::tt_walked_log walked = detail::walk_tt_log(file_, path_, target);
-  if (!is_whole(status_)) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more events
+  if (!is_whole(status_)) writer.put_event({0, 0, 1, 0, extend::event_kind::gap, extend::any_space, 0});  // one or more events
   return std::move(walked.last_segment);
 }
 
-void tt_log_source::add_facts(trace_writer& writer) const {
+void tt_log_source::add_facts(extend::trace_writer& writer) const {
   constexpr std::size_t max_inputs = 4096;
   std::vector<tt_input_fact> rows;
   for (const tt_input& input : inputs_) {
     if (rows.size() < max_inputs) rows.push_back({input.ssa, input.name, input.type, input.shape, input.dtype, input.bytes});
   }
   const auto add = [&](const auto& table) {
-    if (!table.empty()) writer.add_facts(to_table(table));
+    if (!table.empty()) writer.add_facts(extend::to_table(table));
   };
   add(survey_.memories());
   add(survey_.fragmentation_over_time());

@@ -14,7 +14,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 class trace_writer;
+
+}  // namespace extend
 
 /// The log of tt-mlir's runtime as a source. The states before operations (`TT_RUNTIME_MEMORY_LOG_LEVEL=operation`) show what the
 /// previous operation added to or took from each memory space; programs and operations are operations, and each outermost program
@@ -31,7 +35,7 @@ class tt_log_source {
   tt_log_source(std::FILE* file, std::filesystem::path path);
 
   /// What its trace says about the capture.
-  [[nodiscard]] static capture_info info();
+  [[nodiscard]] static extend::capture_info info();
   [[nodiscard]] const tt_log_status& status() const noexcept { return status_; }
   /// Arguments of the compiled module, if the log has a dump of it.
   [[nodiscard]] const std::vector<tt_input>& inputs() const noexcept { return inputs_; }
@@ -42,10 +46,10 @@ class tt_log_source {
 
   /// Writes everything to a `trace_writer` except the end: call `writer.finish` with the returned value. Reads the file for the
   /// second time.
-  [[nodiscard]] std::string write_to(trace_writer& writer);
+  [[nodiscard]] std::string write_to(extend::trace_writer& writer);
 
  private:
-  void add_facts(trace_writer& writer) const;
+  void add_facts(extend::trace_writer& writer) const;
 
   [[noreturn]] void raise_without_states() const;
 

@@ -232,14 +232,14 @@ ttnn_graph_source::ttnn_graph_source(std::FILE* file, std::filesystem::path path
   damage_ = detail::read_ttnn_graph(file_, path_, [&](const ttnn_node& node) { detail::add_node(survey_, node); });
 }
 
-capture_info ttnn_graph_source::info() {
-  capture_info made;
+extend::capture_info ttnn_graph_source::info() {
+  extend::capture_info made;
   made.library_version = version_string;
   made.operations = imported_operations;
   return made;
 }
 
-std::uint64_t ttnn_graph_source::write_to(trace_writer& writer, ttnn_core_model model) {
+std::uint64_t ttnn_graph_source::write_to(extend::trace_writer& writer, ttnn_core_model model) {
   std::rewind(file_);
   detail::ttnn_graph_writer target{survey_, model, path_, writer};
   (void)detail::read_ttnn_graph(file_, path_, [&](const ttnn_node& node) { target.node(node); });

@@ -12,7 +12,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 class trace_writer;
+
+}  // namespace extend
 
 /// How blocks are placed on the cores of a device.
 enum class ttnn_core_model : std::uint8_t {
@@ -40,13 +44,13 @@ class ttnn_graph_source {
   /// it is not a graph trace.
   ttnn_graph_source(std::FILE* file, std::filesystem::path path);
 
-  [[nodiscard]] static capture_info info();
+  [[nodiscard]] static extend::capture_info info();
   /// Why only the beginning could be read, as a sentence without a full stop; empty if all of it was.
   [[nodiscard]] const std::string& damage() const noexcept { return damage_; }
 
   /// Writes everything to a `trace_writer` except the end. Reads the file for the second time. Returns the number of freed
   /// buffers that existed before the trace and whose bytes on a core are unknown.
-  std::uint64_t write_to(trace_writer& writer, ttnn_core_model model = ttnn_core_model::one_core);
+  std::uint64_t write_to(extend::trace_writer& writer, ttnn_core_model model = ttnn_core_model::one_core);
 
  private:
   std::FILE* file_;

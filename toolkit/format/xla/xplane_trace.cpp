@@ -126,7 +126,8 @@ struct xla_live_block_fact {
 /// microsecond.
 class xla_program_writer {
  public:
-  xla_program_writer(const hlo_memory& memory, trace_writer& writer, const hlo_categorizer& categorize, std::int64_t& now_us)
+  xla_program_writer(const hlo_memory& memory, extend::trace_writer& writer, const hlo_categorizer& categorize,
+                     std::int64_t& now_us)
       : memory_(memory), writer_(writer), categorize_(categorize), now_us_(now_us) {}
 
   void write_space(std::int64_t number, const std::string& name, const heap_simulation& simulated) {
@@ -158,7 +159,7 @@ class xla_program_writer {
     found->second.pop_back();
     if (found->second.empty()) live_.erase(found);
     taken_.erase(address);
-    writer_.deallocate(space_, block_address{address}, static_cast<std::size_t>(memory_.program().buffers[owner].bytes));
+    writer_.deallocate(space_, extend::block_address{address}, static_cast<std::size_t>(memory_.program().buffers[owner].bytes));
   }
 
  private:
@@ -183,20 +184,20 @@ class xla_program_writer {
       const auto bytes = static_cast<std::uint64_t>(allocation.bytes);
       base_of_[index] = end_;
       end_ += (bytes + alignment) / alignment * alignment;
-      if (is_taken(allocation)) writer_.put_event({0, base_of_[index], bytes, 0, event_kind::reserve, space_.value, 0});
+      if (is_taken(allocation)) writer_.put_event({0, base_of_[index], bytes, 0, extend::event_kind::reserve, space_.value, 0});
     }
   }
 
   void release() {
     std::vector<std::uint64_t> left{taken_.begin(), taken_.end()};
     std::sort(left.begin(), left.end());
-    for (const std::uint64_t address : left) writer_.deallocate(space_, block_address{address});
+    for (const std::uint64_t address : left) writer_.deallocate(space_, extend::block_address{address});
     taken_.clear();
     for (std::size_t index = 0; index < base_of_.size(); ++index) {
       const hlo_allocation& allocation = memory_.program().allocations[index];
       const auto bytes = static_cast<std::uint64_t>(allocation.bytes);
       if (base_of_[index] != 0 && is_taken(allocation))
-        writer_.put_event({0, base_of_[index], bytes, 0, event_kind::release, space_.value, 0});
+        writer_.put_event({0, base_of_[index], bytes, 0, extend::event_kind::release, space_.value, 0});
     }
   }
 
@@ -208,11 +209,12 @@ class xla_program_writer {
     live_[owner].push_back(address);
     const hlo_block block = memory_.block(shown);
     const category kind = categorize_(block.group, block.op_name);
-    std::vector<trace_writer::open_operation_type> open;
+    std::vector<extend::trace_writer::open_operation_type> open;
     for (const std::string& operation : operations_of(block)) open.push_back(writer_.begin_operation(operation));
-    writer_.allocate(space_, block_address{address}, static_cast<std::size_t>(bytes), kind);
+    writer_.allocate(space_, extend::block_address{address}, static_cast<std::size_t>(bytes), kind);
     const bool is_argument = block.group == hlo_group::parameter && !block.op_name.empty();
-    writer_.annotate(block_address{address}, {is_argument ? block.op_name : block.instruction, block.shape, block.dtype, kind});
+    writer_.annotate(extend::block_address{address},
+                     {is_argument ? block.op_name : block.instruction, block.shape, block.dtype, kind});
     while (!open.empty()) {
       writer_.end_operation(open.back());
       open.pop_back();
@@ -232,10 +234,10 @@ class xla_program_writer {
   }
 
   const hlo_memory& memory_;
-  trace_writer& writer_;
+  extend::trace_writer& writer_;
   const hlo_categorizer& categorize_;
   std::int64_t& now_us_;
-  space_id space_;
+  extend::space_id space_;
   std::uint64_t end_ = 0;
   std::vector<std::uint64_t> base_of_;  ///< by allocation; 0: in another space
   std::unordered_map<std::uint32_t, std::vector<std::uint64_t>> live_;
@@ -245,7 +247,7 @@ class xla_program_writer {
 /// Writes the programs of a profile to a trace.
 class xplane_writer {
  public:
-  xplane_writer(const xplane_file& profile, const xplane_trace_options& options, trace_writer& writer,
+  xplane_writer(const xplane_file& profile, const xplane_trace_options& options, extend::trace_writer& writer,
                 const hlo_categorizer& categorize, std::vector<std::string>& remarks)
       : profile_(profile), options_(options), writer_(writer), categorize_(categorize), remarks_(remarks) {}
 
@@ -268,9 +270,9 @@ class xplane_writer {
   }
 
   void write_facts() {
-    writer_.add_facts(to_table(programs_));
-    writer_.add_facts(to_table(rows_));
-    writer_.add_facts(to_table(std::vector<source_limit>{{{}, 1, 1}}));
+    writer_.add_facts(extend::to_table(programs_));
+    writer_.add_facts(extend::to_table(rows_));
+    writer_.add_facts(extend::to_table(std::vector<source_limit>{{{}, 1, 1}}));
   }
 
  private:
@@ -305,7 +307,7 @@ class xplane_writer {
 
   const xplane_file& profile_;
   const xplane_trace_options& options_;
-  trace_writer& writer_;
+  extend::trace_writer& writer_;
   const hlo_categorizer& categorize_;
   std::vector<std::string>& remarks_;
   std::int64_t now_us_ = 0;
@@ -315,15 +317,15 @@ class xplane_writer {
 
 }  // namespace
 
-capture_info xplane_trace::info() const {
-  capture_info made;
+extend::capture_info xplane_trace::info() const {
+  extend::capture_info made;
   made.library_version = version_string;
   made.process.host = profile_.host();
   made.operations = imported_operations;
   return made;
 }
 
-void xplane_trace::write_to(trace_writer& writer, const hlo_categorizer& categorize) {
+void xplane_trace::write_to(extend::trace_writer& writer, const hlo_categorizer& categorize) {
   xplane_writer to{profile_, options_, writer, categorize, remarks_};
   for (const xplane_program& program : profile_.programs()) {
     if (!options_.program.empty() && !is_named(program, options_.program)) continue;
@@ -336,7 +338,7 @@ void xplane_trace::write_to(trace_writer& writer, const hlo_categorizer& categor
   }
   to.write_facts();
   const bool is_whole = profile_.damage().empty() && remarks_.empty();
-  if (!is_whole) writer.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // one or more events
+  if (!is_whole) writer.put_event({0, 0, 1, 0, extend::event_kind::gap, extend::any_space, 0});  // one or more events
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -18,7 +18,11 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
+namespace extend {
+
 class trace_writer;
+
+}  // namespace extend
 
 /// The name of an XLA memory space.
 [[nodiscard]] std::string xla_space_name(std::int64_t space, bool is_tpu);
@@ -51,11 +55,11 @@ class xplane_trace {
       : profile_(profile), options_(std::move(options)) {}
 
   /// What its trace says about the capture.
-  [[nodiscard]] capture_info info() const;
+  [[nodiscard]] extend::capture_info info() const;
 
   /// Writes everything except the end: each program is a segment. A program that cannot be read is skipped: `remarks` says why,
   /// and the trace has a gap.
-  void write_to(trace_writer& writer, const hlo_categorizer& categorize);
+  void write_to(extend::trace_writer& writer, const hlo_categorizer& categorize);
 
   /// How many programs were written.
   [[nodiscard]] std::size_t written() const noexcept { return written_; }

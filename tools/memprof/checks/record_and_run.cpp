@@ -13,7 +13,7 @@ int main(int count, char** arguments) {
   static std::array<char, 3> blocks{};
   const memprof::memory_space space{"dram"};
   memprof::begin_capture({.trace_file = arguments[1]}).release();
-  for (const char& block : blocks) memprof::event_sink{}.allocate(space, &block, 1'048'576);
+  for (const char& block : blocks) memprof::extend::event_sink{}.allocate(space, &block, 1'048'576);
   memprof::snapshot("MODEL_CREATION");
   memprof::snapshot("\x1b(0ALARM\a");
   memprof::snapshot(std::string_view{"N\0UL \x9b 31m \xc2\x9b", 13});

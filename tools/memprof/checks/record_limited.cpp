@@ -7,7 +7,7 @@ int main(int count, char** arguments) {
   if (count != 2) return 1;
   auto capture = memprof::begin_capture({.trace_file = arguments[1], .trace_limit = 65'536});
   const memprof::memory_space space{"dram"};
-  const memprof::event_sink sink;
+  const memprof::extend::event_sink sink;
   for (int round = 0; round < 100'000; ++round) {
     sink.allocate(space, &round, 1024);
     sink.deallocate(space, &round);

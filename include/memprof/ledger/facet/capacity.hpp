@@ -51,14 +51,14 @@ struct capacity_shortfall {
 };
 
 template <>
-inline constexpr name_list field_names<capacity_shortfall>{
+inline constexpr detail::name_list detail::field_names<capacity_shortfall>{
     "requested", "core", "operation", "category", "segment", "time_ns", "free", "shortfall", "holders_known", "held", "remedy"};
 
 template <>
-inline constexpr name_list nullable_fields<capacity_shortfall>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<capacity_shortfall>{"operation"};
 
 template <>
-inline constexpr name_list signed_fields<capacity_shortfall>{"segment"};
+inline constexpr detail::name_list detail::signed_fields<capacity_shortfall>{"segment"};
 
 namespace detail {
 

@@ -62,19 +62,19 @@ struct core_profile {
 };
 
 template <>
-inline constexpr name_list field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
+inline constexpr detail::name_list detail::field_names<core_peaks>{"circular_buffers", "buffers", "total", "busiest_core"};
 
 template <>
-inline constexpr name_list field_names<core_range_peaks>{"range", "peaks"};
+inline constexpr detail::name_list detail::field_names<core_range_peaks>{"range", "peaks"};
 
 template <>
-inline constexpr name_list field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
+inline constexpr detail::name_list detail::field_names<named_core_peaks>{"segment", "circular_buffers", "buffers", "total"};
 
 template <>
-inline constexpr name_list field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
+inline constexpr detail::name_list detail::field_names<core_profile>{"peaks", "segments", "ranges", "segments_by_name"};
 
 template <>
-inline constexpr name_list later_fields<core_profile>{"segments_by_name"};
+inline constexpr detail::name_list detail::later_fields<core_profile>{"segments_by_name"};
 
 namespace detail {
 

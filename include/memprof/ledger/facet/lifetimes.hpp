@@ -72,21 +72,21 @@ struct lifetime_profile {
 };
 
 template <>
-inline constexpr name_list field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
+inline constexpr detail::name_list detail::field_names<lifetime_summary>{"least", "greatest", "mean", "median"};
 
 template <>
-inline constexpr name_list field_names<lifetime_usage>{
+inline constexpr detail::name_list detail::field_names<lifetime_usage>{
     "operation",     "least_size",    "allocation_count", "allocations", "deallocation_count", "deallocations", "peak_blocks",
     "passing_count", "passing_bytes", "in_allocations",   "in_ns",       "stands_for_others"};
 
 template <>
-inline constexpr name_list nullable_fields<lifetime_usage>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<lifetime_usage>{"operation"};
 
 template <>
-inline constexpr name_list field_names<passing_usage>{"segment", "count", "bytes", "peak"};
+inline constexpr detail::name_list detail::field_names<passing_usage>{"segment", "count", "bytes", "peak"};
 
 template <>
-inline constexpr name_list field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
+inline constexpr detail::name_list detail::field_names<lifetime_profile>{"rows", "segments_by_name", "untracked_count"};
 
 namespace detail {
 

@@ -33,17 +33,18 @@ struct out_of_memory_failure {
 };
 
 template <>
-inline constexpr name_list field_names<out_of_memory_failure>{"requested", "device_free", "live_bytes", "reserved_bytes",
-                                                              "operation", "segment",     "time_ns",    "segment_number"};
+inline constexpr detail::name_list detail::field_names<out_of_memory_failure>{
+    "requested", "device_free", "live_bytes", "reserved_bytes", "operation", "segment", "time_ns", "segment_number"};
 
 template <>
-inline constexpr name_list later_fields<out_of_memory_failure>{"segment_number"};
+inline constexpr detail::name_list detail::later_fields<out_of_memory_failure>{"segment_number"};
 
 template <>
-inline constexpr name_list nullable_fields<out_of_memory_failure>{"operation"};
+inline constexpr detail::name_list detail::nullable_fields<out_of_memory_failure>{"operation"};
 
 template <>
-inline constexpr name_list signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns", "segment_number"};
+inline constexpr detail::name_list detail::signed_fields<out_of_memory_failure>{"device_free", "segment", "time_ns",
+                                                                                "segment_number"};
 
 namespace detail {
 

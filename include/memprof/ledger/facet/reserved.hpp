@@ -52,17 +52,17 @@ struct reserved_profile {
 };
 
 template <>
-inline constexpr name_list field_names<reserved_usage>{"peak", "current"};
+inline constexpr detail::name_list detail::field_names<reserved_usage>{"peak", "current"};
 
 template <>
-inline constexpr name_list field_names<named_reserved_usage>{"segment", "peak", "current"};
+inline constexpr detail::name_list detail::field_names<named_reserved_usage>{"segment", "peak", "current"};
 
 template <>
-inline constexpr name_list field_names<reserved_profile>{
+inline constexpr detail::name_list detail::field_names<reserved_profile>{
     "peak", "current", "segments", "segments_by_name", "unmatched_releases", "replaced_reservations"};
 
 template <>
-inline constexpr name_list later_fields<reserved_profile>{"segments_by_name"};
+inline constexpr detail::name_list detail::later_fields<reserved_profile>{"segments_by_name"};
 
 namespace detail {
 

@@ -74,21 +74,21 @@ struct active_profile {
 };
 
 template <>
-inline constexpr name_list field_names<stream_usage>{
+inline constexpr detail::name_list detail::field_names<stream_usage>{
     "stream",           "pool",          "cumulative_peak",  "cumulative_current",
     "allocation_count", "reserved_peak", "reserved_current", "stands_for_others"};
 
 template <>
-inline constexpr name_list later_fields<stream_usage>{"stands_for_others"};
+inline constexpr detail::name_list detail::later_fields<stream_usage>{"stands_for_others"};
 
 template <>
-inline constexpr name_list field_names<active_usage>{"peak", "current"};
+inline constexpr detail::name_list detail::field_names<active_usage>{"peak", "current"};
 
 template <>
-inline constexpr name_list field_names<named_active_usage>{"segment", "peak", "current"};
+inline constexpr detail::name_list detail::field_names<named_active_usage>{"segment", "peak", "current"};
 
 template <>
-inline constexpr name_list field_names<active_profile>{
+inline constexpr detail::name_list detail::field_names<active_profile>{
     "peak", "current", "segments", "segments_by_name", "unmatched_completions", "missing_completions"};
 
 namespace detail {

@@ -52,8 +52,12 @@ struct process_memory {
   }
 };
 
+namespace detail {
+
 /// The moments that are kept, in the order of the rows: the first and the last, and those with the most resident, recorded and
 /// unrecorded bytes. None of the names needs memory beyond a string's own buffer.
 inline constexpr std::string_view process_moments[] = {"first", "last", "most_resident", "most_recorded", "most_unrecorded"};
+
+}  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -24,14 +24,14 @@ namespace memprof_tests::format_heaptrack {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using memprof::event_kind;
+using memprof::extend::event_kind;
 
 namespace {
 
 struct reading {
   std::string damage;
   bool is_attached = false;
-  std::vector<memprof::event> events;  ///< of memory
+  std::vector<memprof::extend::event> events;  ///< of memory
   memprof::profile profile;
 
   [[nodiscard]] const memprof::space_profile& cpu() const { return profile.space("cpu"); }
@@ -52,7 +52,7 @@ reading read(const std::string& text, memprof::stack_frames frames = memprof::st
   const memprof::detail::file_handle file = file_of(text, folder.file("app.heaptrack"));
   memprof::heaptrack_source source{file.get(), "app.heaptrack", frames};
   memprof::trace made;
-  memprof::trace_writer writer{made, source.info()};
+  memprof::extend::trace_writer writer{made, source.info()};
   source.write_to(writer);
   writer.finish();
   memprof_tests::trace_records records;

@@ -24,8 +24,8 @@
 
 namespace memprof_tests::format_heaptrack_stack_labels {
 
-using memprof::label;
 using memprof::source_frame;
+using memprof::extend::label;
 using texts = std::vector<std::string>;
 
 namespace {
@@ -43,14 +43,14 @@ struct stacked {
     std::ofstream{path, std::ios::binary} << "v " << version << "\n" << lines << "# ips: 0\n";
     const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file{std::fopen(path.c_str(), "rb"), &std::fclose};
     memprof::heaptrack_source source{file.get(), "app.heaptrack"};
-    memprof::trace_writer writer{made, source.info()};
+    memprof::extend::trace_writer writer{made, source.info()};
     source.write_to(writer);
     writer.finish();
     memprof_tests::trace_records records;
     made.visit(records);
     for (const std::string& text : records.names) (void)names.append(text);
     for (const auto& [ring, event] : records.all) {
-      if (event.kind == memprof::event_kind::allocate) allocations.push_back(event.label);
+      if (event.kind == memprof::extend::event_kind::allocate) allocations.push_back(event.label);
     }
     stacks = std::make_unique<memprof::named_stacks>(names);
   }

@@ -24,22 +24,22 @@ namespace memprof_tests::format_heaptrack_writer {
 
 namespace {
 
-memprof::capture_info info_of(const char* command) {
-  memprof::capture_info info;
+memprof::extend::capture_info info_of(const char* command) {
+  memprof::extend::capture_info info;
   info.process.command_line = command;
   return info;
 }
 
 struct written_trace {
   memprof::trace events;
-  memprof::trace_writer writer{events, info_of("./app --steps\n3")};
-  memprof::space_id cpu = writer.space("cpu");
+  memprof::extend::trace_writer writer{events, info_of("./app --steps\n3")};
+  memprof::extend::space_id cpu = writer.space("cpu");
 
   void allocate(std::uint64_t address, std::uint64_t bytes, const char* stack = nullptr) {
-    const memprof::label asked = stack == nullptr ? 0 : writer.label_of(stack);
-    writer.put_event({0, address, bytes, asked, memprof::event_kind::allocate, cpu.value, 0});
+    const memprof::extend::label asked = stack == nullptr ? 0 : writer.label_of(stack);
+    writer.put_event({0, address, bytes, asked, memprof::extend::event_kind::allocate, cpu.value, 0});
   }
-  void free(std::uint64_t address) { writer.deallocate(cpu, memprof::block_address{address}); }
+  void free(std::uint64_t address) { writer.deallocate(cpu, memprof::extend::block_address{address}); }
   [[nodiscard]] std::string text(const char* space = "cpu") {
     memprof::text_sink sink;
     memprof::write_heaptrack(events, space, calls, sink);
@@ -47,7 +47,7 @@ struct written_trace {
   }
 
   /// In place of a symbolizer: the names of stacks are their calls.
-  memprof::calls_of_stack calls = [](const memprof::detail::label_table& names, memprof::label stack) {
+  memprof::calls_of_stack calls = [](const memprof::detail::label_table& names, memprof::extend::label stack) {
     std::vector<std::vector<memprof::source_frame>> frames;
     const std::vector<memprof::source_frame> main{{"main", "/src/app.cpp", 15, "app", 0x1020}};
     if (names.text(stack) == "inlined")
@@ -113,9 +113,9 @@ TEST_CASE("heaptrack: a trace is written with its stacks, each text, call, stack
 
 TEST_CASE("heaptrack: operations are functions around the calls", "[format]") {
   written_trace run;
-  const memprof::open_operation step = run.writer.begin_operation("step");
+  const memprof::extend::open_operation step = run.writer.begin_operation("step");
   run.allocate(0x1000, 8, "main");
-  const memprof::open_operation inner = run.writer.begin_operation("forward");
+  const memprof::extend::open_operation inner = run.writer.begin_operation("forward");
   run.allocate(0x2000, 8);
   run.writer.end_operation(inner);
   run.writer.end_operation(step);
@@ -129,10 +129,10 @@ TEST_CASE("heaptrack: operations are functions around the calls", "[format]") {
 
 TEST_CASE("heaptrack: only the space that is asked for is written, and nothing is a recording, too", "[format]") {
   written_trace run;
-  const memprof::space_id gpu = run.writer.space("cuda:0");
+  const memprof::extend::space_id gpu = run.writer.space("cuda:0");
   run.allocate(0x1000, 8, "main");
-  run.writer.allocate(gpu, memprof::block_address{0x1000}, 4096);
-  run.writer.deallocate(gpu, memprof::block_address{0x1000});
+  run.writer.allocate(gpu, memprof::extend::block_address{0x1000}, 4096);
+  run.writer.deallocate(gpu, memprof::extend::block_address{0x1000});
   run.writer.finish();
   CHECK(run.text("cuda:0") == "v 10000 1\nX ./app --steps 3\na 1000 0\n+ 0\n- 0\n# strings: 0\n# ips: 0\n");
   CHECK(run.text("other") == "v 10000 1\nX ./app --steps 3\n# strings: 0\n# ips: 0\n");
@@ -163,7 +163,7 @@ TEST_CASE("heaptrack: what is written is read back with the same numbers, whatev
   CHECK(memprof::is_heaptrack(file.get()));
   memprof::heaptrack_source source{file.get(), path};
   memprof::trace again;
-  memprof::trace_writer writer{again, source.info()};
+  memprof::extend::trace_writer writer{again, source.info()};
   source.write_to(writer);
   writer.finish();
   CHECK(source.damage().empty());

@@ -39,12 +39,12 @@ constexpr std::size_t mib = 1 << 20;
 /// Two snapshots; `step` runs on thread 1 while thread 2 allocates, and `inner` within it.
 [[nodiscard]] memprof::trace small_trace() {
   memprof::trace made;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.library_version = "1.2.3";
   info.begin_unix_ns = 1'736'764'200'000'000'000;  // 2025-01-13T10:30:00Z
-  memprof::trace_writer writer{made, info};
-  const memprof::space_id cpu = writer.space("cpu");
-  const memprof::space_id device = writer.space("cuda:0");
+  memprof::extend::trace_writer writer{made, info};
+  const memprof::extend::space_id cpu = writer.space("cpu");
+  const memprof::extend::space_id device = writer.space("cuda:0");
   writer.on_thread(1);
   writer.at(1 * ms);
   writer.allocate(cpu, {100}, 2 * mib, category::parameter);
@@ -64,7 +64,8 @@ constexpr std::size_t mib = 1 << 20;
   writer.at(4 * ms);
   writer.end_operation(step);
   (void)writer.begin_operation("unfinished");
-  writer.add_facts(memprof::to_table<memprof::pytorch_operation>({{"aten::addmm", "[512], [4, 768]", 16, 1500, 0, mib, 0}}));
+  writer.add_facts(
+      memprof::extend::to_table<memprof::pytorch_operation>({{"aten::addmm", "[512], [4, 768]", 16, 1500, 0, mib, 0}}));
   writer.at(5 * ms);
   writer.finish("END");
   return made;
@@ -162,10 +163,10 @@ TEST_CASE("session: a trace gives each snapshot as it was, and each call with al
 
 TEST_CASE("session: an arena that is reset at once leaves nothing in the next snapshot") {
   memprof::trace made;
-  memprof::trace_writer writer{made};
-  const memprof::space_id cpu = writer.space("cpu");
+  memprof::extend::trace_writer writer{made};
+  const memprof::extend::space_id cpu = writer.space("cpu");
   for (std::uint64_t address = 100; address < 200; address += 10) writer.allocate(cpu, {address}, 5);
-  writer.put_event({0, 100, 50, 0, memprof::event_kind::deallocate_range, cpu.value, 0});
+  writer.put_event({0, 100, 50, 0, memprof::extend::event_kind::deallocate_range, cpu.value, 0});
   writer.finish("END");
   memprof::text_sink sink;
   CHECK(memprof::write_session(made, memprof::profile_of(made), sink).empty());
@@ -179,10 +180,10 @@ namespace {
 /// Two checkpoints and the end of a segment between them.
 [[nodiscard]] memprof::trace trace_with_checkpoints() {
   memprof::trace made;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.begin_unix_ns = 1'736'764'200'000'000'000;
-  memprof::trace_writer writer{made, info};
-  const memprof::space_id cpu = writer.space("cpu");
+  memprof::extend::trace_writer writer{made, info};
+  const memprof::extend::space_id cpu = writer.space("cpu");
   writer.at(1 * ms);
   const auto load = writer.begin_operation("load");
   for (std::uint64_t block = 1; block <= 12; ++block) writer.allocate(cpu, {block * 100}, block * mib);

@@ -86,7 +86,7 @@ struct session_reading {
   const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
   memprof::session_source source{file.get(), path};
   memprof::trace made;
-  memprof::trace_writer writer{made, source.info()};
+  memprof::extend::trace_writer writer{made, source.info()};
   source.write_to(writer);
   writer.finish();
   session_reading result{source.damage(), memprof::profile_of(made), {}, {}};
@@ -94,8 +94,8 @@ struct session_reading {
   made.visit(records);
   for (const auto& [ring, event] : records.all) {
     const auto at_ns = static_cast<std::int64_t>(event.stamp) - 1;
-    if (event.kind == memprof::event_kind::scope_begin) result.begins.push_back(at_ns);
-    if (event.kind == memprof::event_kind::scope_end) result.ends.push_back(at_ns);
+    if (event.kind == memprof::extend::event_kind::scope_begin) result.begins.push_back(at_ns);
+    if (event.kind == memprof::extend::event_kind::scope_end) result.ends.push_back(at_ns);
   }
   return result;
 }
@@ -199,11 +199,11 @@ TEST_CASE("session reader: calls whose begin the file has are operations, nested
 
 TEST_CASE("session reader: what memprof wrote has its totals again, checkpoint by checkpoint") {
   memprof::trace made;
-  memprof::capture_info info;
+  memprof::extend::capture_info info;
   info.library_version = "1.2.3";
   info.begin_unix_ns = 1'736'764'200'000'000'000;
-  memprof::trace_writer writer{made, info};
-  const memprof::space_id cpu = writer.space("cpu");
+  memprof::extend::trace_writer writer{made, info};
+  const memprof::extend::space_id cpu = writer.space("cpu");
   for (std::uint64_t block = 1; block <= 30; ++block) {  // more than a snapshot lists
     writer.at(static_cast<std::int64_t>(block) * ms);
     writer.allocate(cpu, {block * mib}, block * 1000, category::activation);

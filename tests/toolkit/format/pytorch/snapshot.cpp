@@ -42,7 +42,7 @@ reading read(const std::string& content) {
   const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
   memprof::torch_snapshot_source source{file.get(), "snapshot"};
   memprof::trace made;
-  memprof::trace_writer writer{made, source.info()};
+  memprof::extend::trace_writer writer{made, source.info()};
   source.write_to(writer);
   writer.finish();
   return {source.damage(), source.remarks(), memprof::profile_of(made)};
@@ -69,7 +69,7 @@ TEST_CASE("torch snapshot: frames that PyTorch's viewer hides are left out, and 
   CHECK(stacks.frame("std::function<void ()>::operator()() const", "", 0) == 0);
   CHECK(stacks.frame("c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::malloc(void**, int)", "", 0) == 0);
   CHECK(memprof::detail::torch_stacks{memprof::stack_frames::all}.frame("std::sort", "", 0) != 0);
-  const memprof::label forward = stacks.frame("forward", R"(D:\model\net.py)", 54);
+  const memprof::extend::label forward = stacks.frame("forward", R"(D:\model\net.py)", 54);
   CHECK(stacks.name(forward) == "forward (net.py:54)");
   CHECK(stacks.name(stacks.frame("at::add(at::Tensor)", "??", 0)) == "at::add");
   const std::uint32_t outer = stacks.within(0, forward);

@@ -20,7 +20,7 @@ namespace memprof_tests::format_rmm_log {
 
 using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
-using memprof::event_kind;
+using memprof::extend::event_kind;
 
 namespace {
 
@@ -28,7 +28,7 @@ constexpr const char* head = "Thread,Time,Action,Pointer,Size,Stream\n";
 
 struct rmm_reading {
   std::string ended_by;
-  std::vector<memprof::event> events;  ///< of memory
+  std::vector<memprof::extend::event> events;  ///< of memory
 };
 
 rmm_reading read(const std::string& text) {
@@ -36,7 +36,7 @@ rmm_reading read(const std::string& text) {
   const std::string path = folder.file("rmm.csv");
   std::ofstream{path, std::ios::binary} << text;
   memprof::trace made;
-  memprof::trace_writer writer{made};
+  memprof::extend::trace_writer writer{made};
   rmm_reading result;
   const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
   result.ended_by = memprof::read_rmm_log(file.get(), path, writer);
@@ -117,7 +117,7 @@ TEST_CASE("rmm log: bytes that no sum can hold are an error with the line") {
 TEST_CASE("rmm log: how much was free when an allocation failed is not in it") {
   const rmm_reading got = read(std::string{head} + "7,10:00:00.000004,allocate failure,(nil),1024,0x0\n");
   REQUIRE(got.events.size() == 1);
-  CHECK(got.events[0].address == memprof::unknown_device_free);
+  CHECK(got.events[0].address == memprof::extend::unknown_device_free);
 }
 
 TEST_CASE("rmm log: it is known by its head, after a byte order mark or none") {

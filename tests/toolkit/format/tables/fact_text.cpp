@@ -23,7 +23,7 @@ bool contains(const std::string& text, std::string_view part) { return text.find
 }  // namespace
 
 TEST_CASE("fact text: the name of a column says what its numbers are") {
-  const memprof::fact_table table = memprof::to_table<memprof::pytorch_operation>(
+  const memprof::fact_table table = memprof::extend::to_table<memprof::pytorch_operation>(
       {{"aten::addmm", "[8], [4, 2]", 16, 85'250'000, 0, 3 * mib, 0}, {"aten::relu", "", 1, 1'000, 0, -mib, mib}});
   CHECK(memprof::to_text(table, 1, {.columns = 110}) ==
         "pytorch_operations (2 rows)\n"
@@ -41,7 +41,7 @@ TEST_CASE("fact text: a table of facts too wide for the page goes on below, with
   row.records_operator_new = 1;
   row.container_limit_bytes = 100 * mib;
   row.moment = "most_unrecorded";
-  const memprof::fact_table table = memprof::to_table(std::vector<memprof::process_memory>{row});
+  const memprof::fact_table table = memprof::extend::to_table(std::vector<memprof::process_memory>{row});
   CHECK(memprof::to_text(table, 1, {.columns = 80}) ==
         "process_memory (1 row)\n"
         "moment           time_ns  resident_bytes  peak_resident_bytes  anonymous_bytes\n"

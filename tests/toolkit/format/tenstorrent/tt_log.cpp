@@ -169,7 +169,7 @@ tt_reading read(const std::string& text) {
   const memprof::detail::file_handle file{std::fopen(path.c_str(), "rb")};
   memprof::trace made;
   memprof::tt_log_source source{file.get(), path};
-  memprof::trace_writer writer{made, memprof::tt_log_source::info()};
+  memprof::extend::trace_writer writer{made, memprof::tt_log_source::info()};
   writer.finish(source.write_to(writer));
   return {memprof::profile_of(made), memprof::remarks_on(source), source.status().damage};
 }

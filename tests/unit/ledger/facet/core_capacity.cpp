@@ -10,15 +10,15 @@
 
 namespace memprof_tests::ledger_core_capacity {
 
-using memprof::address_on_cores;
-using memprof::buffer_kind;
 using memprof::capacity_shortfall;
 using memprof::category;
-using memprof::core_range;
 using memprof::live_block;
 using memprof::owned_bytes;
 using memprof::profile;
 using memprof::space_profile;
+using memprof::extend::address_on_cores;
+using memprof::extend::buffer_kind;
+using memprof::extend::core_range;
 using memprof::test::ledger_driver;
 using memprof::test::where;
 
@@ -30,7 +30,7 @@ constexpr core_range sixteen_cores{0, 0, 3, 3};
 /// A ledger of cores with 1000 bytes each.
 class cores_driver : public ledger_driver {
  public:
-  explicit cores_driver(const memprof::ledger_options& options = {}) : ledger_driver{options} {
+  explicit cores_driver(const memprof::extend::ledger_options& options = {}) : ledger_driver{options} {
     REQUIRE(events.limit(l1, 1000, true));
   }
 

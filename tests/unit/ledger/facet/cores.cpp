@@ -9,14 +9,14 @@
 
 namespace memprof_tests::ledger_core_ledger {
 
-using memprof::buffer_kind;
 using memprof::category;
 using memprof::core_peaks;
-using memprof::core_range;
-using memprof::event_kind;
 using memprof::event_tally;
 using memprof::profile;
 using memprof::space_profile;
+using memprof::extend::buffer_kind;
+using memprof::extend::core_range;
+using memprof::extend::event_kind;
 using memprof::test::ledger_driver;
 using memprof::test::where;
 
@@ -40,7 +40,7 @@ class l1_driver : public ledger_driver {
   void free_buffer(std::uint64_t address, core_range cores = all_cores, std::uint64_t bytes = 0) {
     free_on_cores(address, cores, bytes, l1);
   }
-  void begin_program(core_range cores = memprof::any_core) { free_circular_buffers(cores, l1); }
+  void begin_program(core_range cores = memprof::extend::any_core) { free_circular_buffers(cores, l1); }
   /// The space after one segment over everything.
   [[nodiscard]] space_profile finished() {
     snapshot("ALL");
@@ -229,7 +229,7 @@ TEST_CASE("core ledger: on the whole device a block has the bytes of all its cor
   const auto tag = static_cast<std::uint16_t>(ledger_driver::tag_of(category::activation));
   driver.allocate_on_cores(0x1000, 100, {0, 0, 3, 1}, buffer_kind::circular_buffer, {.space = 3, .tag = tag});
   driver.end("matmul");
-  driver.annotate(memprof::address_on_cores(0x1000, {0, 0, 3, 1}), "in0\x1f[32, 32]\x1f", category::activation, l1);
+  driver.annotate(memprof::extend::address_on_cores(0x1000, {0, 0, 3, 1}), "in0\x1f[32, 32]\x1f", category::activation, l1);
   const space_profile space = driver.finished();
   CHECK(space.cumulative_peak == 800);
   REQUIRE(space.live_at_peak.largest_blocks.size() == 1);
@@ -280,7 +280,7 @@ TEST_CASE("core ledger: frees by another thread are counted, also those of circu
   driver.buffer(0x1000, 100, {0, 0, 1, 0});
   driver.circular_buffer(0x2000, 10, {0, 0, 1, 0});
   driver.free_on_cores(0x1000, {0, 0, 1, 0}, 0, {.space = 3, .thread = 1});
-  driver.free_circular_buffers(memprof::any_core, {.space = 3, .thread = 1});
+  driver.free_circular_buffers(memprof::extend::any_core, {.space = 3, .thread = 1});
   const space_profile space = driver.finished();
   CHECK(space.anomalies.cross_thread_frees == event_tally{2, 220});
   CHECK(space.cumulative_current == 0);
@@ -300,7 +300,7 @@ TEST_CASE("core ledger: impossible rectangles, kinds and sizes are rejected and 
   on_one_core(0x4000, 1, {0, 0, 0, 0}, 2 << 8, 3);                  // no kind of buffer
   on_one_core(0x5000, std::uint64_t{1} << 62, {0, 0, 1, 0}, 0, 3);  // 2^63 bytes together
   on_one_core(0x6000, std::uint64_t{1} << 63, {0, 0, 1, 0}, 0, 3);  // 2^64: 0 if it wrapped
-  on_one_core(0x7000, 1, {0, 0, 0, 0}, 0, memprof::any_space);
+  on_one_core(0x7000, 1, {0, 0, 0, 0}, 0, memprof::extend::any_space);
   driver.snapshot("ALL");
   const profile made = driver.finished_profile();
   CHECK(made.anomalies.rejected_events == 8);

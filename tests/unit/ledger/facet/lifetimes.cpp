@@ -24,11 +24,11 @@
 
 namespace memprof_tests::profile_lifetimes {
 
-using memprof::event;
-using memprof::event_kind;
 using memprof::lifetime_profile;
 using memprof::lifetime_usage;
 using memprof::passing_usage;
+using memprof::extend::event;
+using memprof::extend::event_kind;
 
 namespace {
 
@@ -38,7 +38,7 @@ class driver {
   driver() {
     recorded_.info({});
     (void)name("cpu");
-    recorded_.space({memprof::cpu_space, 1, 0, false, 0});
+    recorded_.space({memprof::extend::cpu_space, 1, 0, false, 0});
   }
 
   void allocate(std::uint64_t address, std::uint64_t bytes) { add({0, address, bytes, 0, event_kind::allocate, 0, 0}); }
@@ -52,15 +52,15 @@ class driver {
   }
 
   [[nodiscard]] memprof::profile whole(memprof::facets asked = memprof::facets::all) {
-    if (!has_ended_) add({0, 0, 0, 0, event_kind::capture_end, memprof::any_space, 0});
+    if (!has_ended_) add({0, 0, 0, 0, event_kind::capture_end, memprof::extend::any_space, 0});
     has_ended_ = true;
     return memprof::profile_of(recorded_, asked);
   }
   [[nodiscard]] lifetime_profile lifetimes() { return whole().space("cpu").facets.lifetimes; }
 
  private:
-  memprof::label name(std::string_view text) {
-    const memprof::label id = labels_.intern(text);
+  memprof::extend::label name(std::string_view text) {
+    const memprof::extend::label id = labels_.intern(text);
     recorded_.name(id, text);
     return id;
   }
@@ -116,14 +116,14 @@ TEST_CASE("lifetimes: an arena must hold what is live at once of the blocks that
 }
 
 TEST_CASE("lifetimes: a segment that has not ended counts as far as it has come") {
-  memprof::trace_fold fold;
+  memprof::extend::trace_fold fold;
   memprof::following_fold following{fold};
   const event events[]{{10, 0x10, 100, 0, event_kind::allocate, 0, 0},
                        {20, 0x20, 30, 0, event_kind::allocate, 0, 0},
                        {30, 0x10, 0, 0, event_kind::deallocate, 0, 0},
                        {40, 0x99, 0, 0, event_kind::deallocate, 0, 0}};
   following.events(events, events + 4, 1);
-  memprof::profile so_far = memprof::build_profile_of(fold);
+  memprof::profile so_far = memprof::detail::build_profile_of(fold);
   following.fill(so_far);
   const lifetime_profile& found = so_far.spaces.front().facets.lifetimes;
   CHECK(found.segments_by_name == memprof::vector<passing_usage>{{"OPEN_SEGMENT", 1, 100, 100}});
@@ -154,7 +154,7 @@ TEST_CASE("lifetimes: sizes and operations beyond the first 4096 share a row") {
   }
   const memprof::vector<std::string> paths(65, "operation");
   const memprof::vector<std::string> segments;
-  const memprof::clock_readings time;
+  const memprof::extend::clock_readings time;
   const lifetime_profile found = fold.build({paths, segments, false, time, 0});
   REQUIRE(found.rows.size() == 4097);
   const auto others = std::find_if(found.rows.begin(), found.rows.end(), [](const auto& row) { return row.stands_for_others; });
@@ -197,8 +197,8 @@ void compare(const sequence& fed) {
     names.labels.push_back("name " + std::to_string(id));
     REQUIRE(labels.intern(names.labels.back()) == id);
   }
-  std::array<memprof::label, memprof::ledger::max_spaces> space_names{};
-  memprof::ledger events{fed.options, first_stamp};
+  std::array<memprof::extend::label, memprof::extend::ledger::max_spaces> space_names{};
+  memprof::extend::ledger events{fed.options, first_stamp};
   memprof::facet_folds facets;
   ledger_model model{fed.options, first_stamp};
   for (const step& each : fed.steps) {
@@ -211,7 +211,8 @@ void compare(const sequence& fed) {
     }
     memprof::detail::apply_and_notify(events, &recorded, &recorded + 1, each.thread, facets);
   }
-  memprof::profile built = memprof::build_profile(events, {labels, space_names.data(), memprof::clock_readings{}, false});
+  memprof::profile built =
+      memprof::detail::build_profile(events, {labels, space_names.data(), memprof::extend::clock_readings{}, false});
   facets.fill(built, events, labels);
   const std::vector<std::uint32_t> ended = model.segment_labels();
   std::size_t index = 0;

@@ -8,11 +8,11 @@
 
 namespace memprof_tests::ledger_stream_ledger {
 
-using memprof::event_kind;
 using memprof::event_tally;
 using memprof::out_of_memory_failure;
 using memprof::profile;
 using memprof::stream_usage;
+using memprof::extend::event_kind;
 using memprof::test::ledger_driver;
 using memprof::test::where;
 

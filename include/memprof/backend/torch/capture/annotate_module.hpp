@@ -75,11 +75,11 @@ MEMPROF_TORCH_SEPARABLE void annotate_module(const torch::nn::Module& module, st
   for (const auto& entry : module.named_parameters()) {
     const std::string name = path_of(entry.key());
     detail::watch_gradient(entry.value(), name);
-    if (event_sink{}.capture() == 0) continue;
+    if (extend::event_sink{}.capture() == 0) continue;
     detail::annotate_tensor(entry.value(), name, category::parameter);
     if (const auto* const gradient = detail::find_gradient_annotation(entry.value())) gradient->annotate(entry.value());
   }
-  if (event_sink{}.capture() == 0) return;
+  if (extend::event_sink{}.capture() == 0) return;
   for (const auto& entry : module.named_buffers()) {
     detail::annotate_tensor(entry.value(), path_of(entry.key()), category::other);
   }

@@ -116,7 +116,7 @@ MEMPROF_TORCH_SEPARABLE void optimizer_annotation::annotate_replaced(sparse_stat
     if (block == known.block || block == nullptr) return;
     known.block = block;
     const detail::recording_suppressor hidden;
-    if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
+    if (extend::event_sink{}.capture() != 0) detail::annotate_tensor(tensor, known.name + part, category::optimizer_state);
   });
 }
 
@@ -139,7 +139,7 @@ MEMPROF_TORCH_SEPARABLE bool optimizer_annotation::annotate_state(const at::Tens
   const detail::gradient_annotation* const known = detail::find_gradient_annotation(parameter);
   const std::string name = known != nullptr ? known->parameter() : "parameter " + std::to_string(number);
   detail::for_each_state_tensor(*state->second, [&](const char* part, const at::Tensor& tensor) {
-    if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
+    if (extend::event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name + part, category::optimizer_state);
     const void* const block = detail::sparse_block(tensor);
     if (block != nullptr) sparse_states_.push_back({parameter.unsafeGetTensorImpl(), name, block});
   });

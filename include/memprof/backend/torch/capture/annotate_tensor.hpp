@@ -102,7 +102,7 @@ inline void annotate_tensor(const at::Tensor& tensor, std::string_view name, cat
 inline namespace enabled {
 
 MEMPROF_TORCH_SEPARABLE void annotate_input(const at::Tensor& tensor, std::string_view name) {
-  if (event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name, category::input);
+  if (extend::event_sink{}.capture() != 0) detail::annotate_tensor(tensor, name, category::input);
 }
 
 }  // namespace enabled

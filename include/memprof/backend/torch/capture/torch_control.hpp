@@ -18,21 +18,21 @@
 namespace memprof::inline MEMPROF_ABI {
 inline namespace enabled {
 
-MEMPROF_TORCH_SEPARABLE void torch_allocations::attach(event_sink& writer, const capture_options&) {
+MEMPROF_TORCH_SEPARABLE void torch_allocations::attach(extend::event_sink& writer, const capture_options&) {
   detail::process_operator_table().begin(writer.capture());
   detail::process_device_times().begin_capture();
   detail::begin_recording_tensors();  // the last call that may throw, so nothing needs undoing
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_allocations::detach(event_sink&) noexcept { detail::end_recording_tensors(); }
+MEMPROF_TORCH_SEPARABLE void torch_allocations::detach(extend::event_sink&) noexcept { detail::end_recording_tensors(); }
 
-MEMPROF_TORCH_SEPARABLE void torch_allocations::report_facts(event_sink& writer) const {
+MEMPROF_TORCH_SEPARABLE void torch_allocations::report_facts(extend::event_sink& writer) const {
   detail::process_device_times().tell(detail::process_operator_table());
   const std::vector<pytorch_operation> operators = detail::process_operator_table().rows();
-  if (!operators.empty()) writer.add_facts(to_table(operators));
+  if (!operators.empty()) writer.add_facts(extend::to_table(operators));
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_backend::attach(event_sink& writer, const capture_options& options) {
+MEMPROF_TORCH_SEPARABLE void torch_backend::attach(extend::event_sink& writer, const capture_options& options) {
   operators_.begin();
   try {
     allocations_.attach(writer, options);
@@ -42,12 +42,12 @@ MEMPROF_TORCH_SEPARABLE void torch_backend::attach(event_sink& writer, const cap
   }
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_backend::detach(event_sink& writer) noexcept {
+MEMPROF_TORCH_SEPARABLE void torch_backend::detach(extend::event_sink& writer) noexcept {
   operators_.end();
   allocations_.detach(writer);
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_backend::report_facts(event_sink& writer) const { allocations_.report_facts(writer); }
+MEMPROF_TORCH_SEPARABLE void torch_backend::report_facts(extend::event_sink& writer) const { allocations_.report_facts(writer); }
 
 }  // namespace enabled
 }  // namespace memprof::inline MEMPROF_ABI

@@ -67,7 +67,7 @@ MEMPROF_TORCH_SEPARABLE void set_torch_read_limit(std::int64_t reads) {
   detail::read_limit.store(reads, std::memory_order_relaxed);
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::attach(event_sink&, const capture_options& options) {
+MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::attach(extend::event_sink&, const capture_options& options) {
   operators_.begin();
   device_ = options.device;
   try {
@@ -78,30 +78,30 @@ MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::attach(event_sink&, const captur
   }
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::detach(event_sink&) noexcept {
+MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::detach(extend::event_sink&) noexcept {
   operators_.end();
   detail::end_simulation();
 }
 
-MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::report_facts(event_sink& writer) const {
+MEMPROF_TORCH_SEPARABLE void torch_no_dispatch::report_facts(extend::event_sink& writer) const {
   const std::vector<approximated_operation> estimates = detail::all_operator_plans().estimates();
-  if (!estimates.empty()) writer.add_facts(to_table(estimates));
+  if (!estimates.empty()) writer.add_facts(extend::to_table(estimates));
   const std::vector<unknown_read> reads = detail::unknown_reads::instance().rows();
-  if (!reads.empty()) writer.add_facts(to_table(reads));
+  if (!reads.empty()) writer.add_facts(extend::to_table(reads));
   const std::vector<assumed_size> sizes = detail::assumed_sizes::instance().rows();
-  if (!sizes.empty()) writer.add_facts(to_table(sizes));
+  if (!sizes.empty()) writer.add_facts(extend::to_table(sizes));
   const std::vector<library_workspace> workspaces = detail::cublas_workspaces::instance().rows();
-  if (!workspaces.empty()) writer.add_facts(to_table(workspaces));
+  if (!workspaces.empty()) writer.add_facts(extend::to_table(workspaces));
   if (const cuda_context context = cuda_context_of(device_); context.is_known()) {
     device_context row{std::string{device_.tensor_space().name.view()}, context.bytes, context.least,
                        std::string{context.source}};
-    writer.add_facts(to_table(std::vector<device_context>{std::move(row)}));
+    writer.add_facts(extend::to_table(std::vector<device_context>{std::move(row)}));
   }
   const bool steers = std::any_of(reads.begin(), reads.end(), [](const unknown_read& read) { return read.steers != 0; });
   if (steers || !sizes.empty()) {
     source_limit limit;
     limit.assumed = 1;
-    writer.add_facts(to_table(std::vector<source_limit>{limit}));
+    writer.add_facts(extend::to_table(std::vector<source_limit>{limit}));
   }
 }
 
