@@ -170,7 +170,8 @@ def parts():
         "MEMPROF_WITH_CUDA_RUNTIME": ["memprof/backend/cuda_no_dispatch_runtime.hpp"],  # last: what it includes is of MEMPROF_WITH_ALL
     }
     of_heap = reached_from(["memprof/backend/malloc.hpp"])
-    alone = found["MEMPROF_WITH_CUDA_RUNTIME"]
+    # Functions that are not inline, as those of the heap.
+    alone = found["MEMPROF_WITH_CUDA_RUNTIME"] + [name for name in HEADERS if name.startswith("memprof/backend/cuda/replaced_")]
     others = [name for name in HEADERS if name not in in_umbrella and name not in of_heap and name not in alone]
     by_macro = {"MEMPROF_WITH_ALL": [], "MEMPROF_WITH_JSON": []}
     for name in others:

@@ -2863,22 +2863,16 @@ inline constexpr core_range any_core{0, 0, 255, 255};
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/detail/vector.hpp>
-#include <concepts>
+// ---- <memprof/detail/vector_storage.hpp>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
-#include <initializer_list>
-#include <iterator>
 #include <new>
 #include <stdexcept>
-#include <type_traits>
 #include <utility>
 
-namespace memprof::inline MEMPROF_ABI {
-
-namespace detail {
+namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The part of a `vector` that does not depend on the type of its elements, so that it is compiled only once.
 class vector_storage {
@@ -2952,7 +2946,18 @@ class vector_storage {
   std::size_t capacity_ = 0;
 };
 
-}  // namespace detail
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/detail/vector.hpp>
+#include <concepts>
+#include <cstddef>
+#include <initializer_list>
+#include <iterator>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
 
 /// A growing array in one allocation from `operator new`, with the interface of `std::vector` as far as profiles need it.
 ///
@@ -9354,16 +9359,7 @@ struct saved_spaces;
 class space_ledger {
  public:
   /// A space that first occurs after the segments of `history`, when the next begins at `begin_stamp`.
-  space_ledger(const ledger_options& options, const segment_history& history, std::uint64_t begin_stamp) noexcept
-      : peak_stamp_(begin_stamp),
-        options_(options),
-        segment_(history.count()),
-        compactions_(history.compactions()),
-        line_(options.timeline_points),
-        largest_of_finished_(options.largest_blocks) {
-    ends_of_steps_.restart(history.step_ends(), history.step_end_count());
-    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
-  }
+  space_ledger(const ledger_options& options, const segment_history& history, std::uint64_t begin_stamp) noexcept;
 
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }
@@ -9777,6 +9773,18 @@ inline std::size_t space_ledger::bytes() const noexcept {
 /// How a `space_ledger` ends segments, and what it keeps of each.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+inline space_ledger::space_ledger(const ledger_options& options, const segment_history& history,
+                                  std::uint64_t begin_stamp) noexcept
+    : peak_stamp_(begin_stamp),
+      options_(options),
+      segment_(history.count()),
+      compactions_(history.compactions()),
+      line_(options.timeline_points),
+      largest_of_finished_(options.largest_blocks) {
+  ends_of_steps_.restart(history.step_ends(), history.step_end_count());
+  is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
+}
 
 inline bool space_ledger::settle(const segment_history& history, std::uint64_t begin_stamp) noexcept {
   if (segment_ == history.count() && compactions_ == history.compactions()) return true;
@@ -10720,7 +10728,6 @@ struct thread_state : thread_scopes {
 // ---- <memprof/ledger/ledger.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -10950,19 +10957,6 @@ class ledger {
 
   /// Keeps the segments with joint peaks. Call when a segment has just ended.
   void pin_joint_peaks() noexcept;
-
-  template <class T, class... Arguments>
-  [[nodiscard]] static T* make(const Arguments&... arguments) noexcept {
-    void* const pages = detail::map_pages(sizeof(T));
-    return pages == nullptr ? nullptr : new (pages) T(arguments...);
-  }
-
-  template <class T>
-  static void destroy(T* object) noexcept {
-    if (object == nullptr) return;
-    object->~T();
-    detail::unmap_pages(object, sizeof(T));
-  }
 
   ledger_options options_;
   std::uint64_t begin_stamp_;
@@ -11322,6 +11316,28 @@ inline bool ledger::take_work(std::uint64_t steps) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::extend
 
+// ---- <memprof/detail/paged_object.hpp>
+#include <new>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// An object on pages of its own; null if the system has no memory for it. `destroy_paged` ends it.
+template <class T, class... Arguments>
+[[nodiscard]] T* make_paged(const Arguments&... arguments) noexcept {
+  void* const pages = map_pages(sizeof(T));
+  return pages == nullptr ? nullptr : new (pages) T(arguments...);
+}
+
+/// Does nothing for null.
+template <class T>
+void destroy_paged(T* object) noexcept {
+  if (object == nullptr) return;
+  object->~T();
+  unmap_pages(object, sizeof(T));
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/ledger_memories.hpp>
 #include <cstddef>
 #include <cstdint>
@@ -11359,10 +11375,10 @@ inline detail::shared_memory* ledger::memory_of(std::uint8_t id) noexcept {
   detail::space_ledger& space = *spaces_[id];
   if (space.shared() != nullptr) return &space.shared()->memory();
   if (!memories_.reserve(memories_.size() + 1)) return nullptr;
-  auto* const memory = make<detail::shared_memory>(settings_[id].memory);
+  auto* const memory = detail::make_paged<detail::shared_memory>(settings_[id].memory);
   if (memory == nullptr) return nullptr;
   if (!share(*memory, id, space)) {
-    destroy(memory);
+    detail::destroy_paged(memory);
     return nullptr;
   }
   memory->others = space.live();
@@ -11377,10 +11393,10 @@ inline detail::shared_memory* ledger::memory_of(std::uint8_t id) noexcept {
 }
 
 inline bool ledger::share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
-  auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
+  auto* const part = detail::make_paged<detail::memory_share>(&memory, id, options_.largest_blocks);
   if (part == nullptr) return false;
   if (!part->is_usable()) {
-    destroy(part);
+    detail::destroy_paged(part);
     return false;
   }
   part->begin_peak(0, 0, 0);
@@ -11495,12 +11511,12 @@ namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::forget() noexcept {
   for (detail::space_ledger* space : spaces_) {
-    if (space != nullptr) destroy(space->shared());
+    if (space != nullptr) detail::destroy_paged(space->shared());
   }
-  for (detail::shared_memory* memory : memories_) destroy(memory);
+  for (detail::shared_memory* memory : memories_) detail::destroy_paged(memory);
   memories_.clear();
   for (detail::space_ledger*& space : spaces_) {
-    destroy(space);
+    detail::destroy_paged(space);
     space = nullptr;
   }
   for (detail::thread_state* thread : threads_) {
@@ -11575,10 +11591,10 @@ inline std::uint8_t ledger::space_of(std::uint64_t address) noexcept {
 }
 
 inline detail::space_ledger* ledger::make_space(std::uint8_t id) noexcept {
-  detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
+  detail::space_ledger* const space = detail::make_paged<detail::space_ledger>(options_, history_, segment_begin_);
   if (space == nullptr) return nullptr;
   if (!space->is_usable()) {
-    destroy(space);
+    detail::destroy_paged(space);
     return nullptr;
   }
   spaces_[id] = space;
@@ -16501,13 +16517,10 @@ class trace_decoder {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/trace/trace.hpp>
+// ---- <memprof/trace/trace_head.hpp>
 #include <cstddef>
 #include <cstdint>
-#include <limits>
-#include <new>
 #include <string_view>
-#include <utility>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -16541,6 +16554,18 @@ class trace_head {
 };
 
 }  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/trace/trace.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <string_view>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI {
 
 /// All events of a capture, in the order in which its ledger saw them, with everything needed to interpret them: names, memory
 /// spaces, threads, the process, clock readings, facts. It can be folded any number of times, by another ledger or an allocator
@@ -28005,54 +28030,12 @@ class tracker {
   }
 
   /// `cuMemCreate` has made memory without an address.
-  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept {
-    if (handle == 0) return;
-    const lock_guard guard{lock_};
-    const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
-    if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
-    const owning_operation owner{at.asked_by};
-    begin(made);
-  }
-  void retained(std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held)) return;
-    ++held.handles;
-    keep_memory(held);
-  }
-  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
-    const ticket taken = next_ticket();
-    keep({taken, begun_call::what::release, {}, held, {}});
-    --held.handles;
-    keep_memory(held);
-    return taken;
-  }
-  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held)) return;
-    if (!known_->mappings.put({address, bytes, handle})) return event_sink{}.count_dropped_event();
-    ++held.mappings;
-    keep_memory(held);
-  }
+  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept;
+  void retained(std::uint64_t handle) noexcept;
+  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept;
+  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept;
   /// A call begins that unmaps [address, address + bytes), which may be several mappings.
-  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    ticket taken = 0;
-    mapping unmapped{};
-    for (std::uint64_t at = address; at < address + bytes && known_->mappings.take(at, unmapped); at += unmapped.bytes) {
-      held_memory held{};
-      if (!known_->memory.get(unmapped.handle, held)) continue;
-      if (taken == 0) taken = next_ticket();
-      keep({taken, begun_call::what::unmap, {}, held, unmapped});
-      --held.mappings;
-      keep_memory(held);
-    }
-    return taken;
-  }
+  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept;
   /// A call that released or unmapped has ended.
   void ends(ticket taken, bool is_done) noexcept {
     const lock_guard guard{lock_};
@@ -28206,16 +28189,8 @@ class tracker {
   }
 
   /// Ends memory that has become unused.
-  void keep_memory(const held_memory& held) noexcept {
-    if (!held.is_unused()) return (void)known_->memory.put(held);  // it is there already: nothing grows
-    known_->memory.erase(held.handle);
-    count(held.space, -signed_of(held.bytes), false);
-    event_sink{}.deallocate(held.space, block_address{held.handle}, held.bytes);
-  }
-  void begin(const held_memory& made) noexcept {
-    count(made.space, signed_of(made.bytes), false);
-    event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
-  }
+  void keep_memory(const held_memory& held) noexcept;
+  void begin(const held_memory& made) noexcept;
 
   void keep(const begun_call& begun) noexcept {
     if (!known_->begun.add(begun)) event_sink{}.count_dropped_event();
@@ -28239,13 +28214,7 @@ class tracker {
   }
 
   /// Takes back that a handle was released or unmapped, whatever other threads have done with it since.
-  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept {
-    const bool is_gone = !known_->memory.get(held.handle, held);
-    held.handles = (is_gone ? 0 : held.handles) + handles;
-    held.mappings = (is_gone ? 0 : held.mappings) + mappings;
-    if (!known_->memory.put(held)) return event_sink{}.count_dropped_event();
-    if (is_gone) begin(held);
-  }
+  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept;
 
   futex_lock lock_;
   std::optional<tracked> known_{std::in_place};
@@ -28253,6 +28222,88 @@ class tracker {
   stream_names names_;
   ticket last_ticket_ = 0;
 };
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+// ---- <memprof/backend/cuda/tracker_memory.hpp>
+#include <cstdint>
+
+/// @file
+/// How a `tracker` follows memory of `cuMemCreate`, which has no address, and lives as long as handles or mappings of it do.
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+inline void tracker::created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept {
+  if (handle == 0) return;
+  const lock_guard guard{lock_};
+  const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
+  if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
+  const owning_operation owner{at.asked_by};
+  begin(made);
+}
+
+inline void tracker::retained(std::uint64_t handle) noexcept {
+  const lock_guard guard{lock_};
+  held_memory held{};
+  if (!known_->memory.get(handle, held)) return;
+  ++held.handles;
+  keep_memory(held);
+}
+
+inline ticket tracker::release_begins(std::uint64_t handle) noexcept {
+  const lock_guard guard{lock_};
+  held_memory held{};
+  if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
+  const ticket taken = next_ticket();
+  keep({taken, begun_call::what::release, {}, held, {}});
+  --held.handles;
+  keep_memory(held);
+  return taken;
+}
+
+inline void tracker::mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept {
+  const lock_guard guard{lock_};
+  held_memory held{};
+  if (!known_->memory.get(handle, held)) return;
+  if (!known_->mappings.put({address, bytes, handle})) return event_sink{}.count_dropped_event();
+  ++held.mappings;
+  keep_memory(held);
+}
+
+inline ticket tracker::unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
+  const lock_guard guard{lock_};
+  ticket taken = 0;
+  mapping unmapped{};
+  for (std::uint64_t at = address; at < address + bytes && known_->mappings.take(at, unmapped); at += unmapped.bytes) {
+    held_memory held{};
+    if (!known_->memory.get(unmapped.handle, held)) continue;
+    if (taken == 0) taken = next_ticket();
+    keep({taken, begun_call::what::unmap, {}, held, unmapped});
+    --held.mappings;
+    keep_memory(held);
+  }
+  return taken;
+}
+
+inline void tracker::keep_memory(const held_memory& held) noexcept {
+  if (!held.is_unused()) return (void)known_->memory.put(held);  // it is there already: nothing grows
+  known_->memory.erase(held.handle);
+  count(held.space, -signed_of(held.bytes), false);
+  event_sink{}.deallocate(held.space, block_address{held.handle}, held.bytes);
+}
+
+inline void tracker::begin(const held_memory& made) noexcept {
+  count(made.space, signed_of(made.bytes), false);
+  event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
+}
+
+inline void tracker::restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept {
+  const bool is_gone = !known_->memory.get(held.handle, held);
+  held.handles = (is_gone ? 0 : held.handles) + handles;
+  held.mappings = (is_gone ? 0 : held.mappings) + mappings;
+  if (!known_->memory.put(held)) return event_sink{}.count_dropped_event();
+  if (is_gone) begin(held);
+}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
@@ -29647,6 +29698,41 @@ class simulated_blocks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
 
+// ---- <memprof/backend/cuda/simulated_device.hpp>
+#include <charconv>
+#include <cstdint>
+#include <string_view>
+#include <system_error>
+
+namespace memprof::inline MEMPROF_ABI::detail::cuda {
+
+/// Of each device: what it has, and what is taken.
+struct simulated_device {
+  std::uint64_t capacity = 0;  ///< 0: no limit
+  std::uint64_t size_multiple = 1;
+  std::uint64_t used = 0;
+  std::uint64_t current_pool = 0;  ///< 0: its own
+
+  [[nodiscard]] std::uint64_t taken_by(std::uint64_t bytes) const noexcept {
+    return (bytes + size_multiple - 1) / size_multiple * size_multiple;
+  }
+  [[nodiscard]] std::uint64_t free() const noexcept { return used < total() ? total() - used : 0; }
+  /// As large as no device is, if there is no limit: programs that take a share of what is free need a number.
+  [[nodiscard]] std::uint64_t total() const noexcept { return capacity == 0 ? std::uint64_t{1} << 40 : capacity; }
+};
+
+/// "cuda:1" is 1; `spaces::max_devices` if it is not the name of a device.
+[[nodiscard]] inline std::uint32_t device_of(std::string_view space) noexcept {
+  constexpr std::string_view prefix = "cuda:";
+  std::uint32_t found = spaces::max_devices;
+  if (!space.starts_with(prefix)) return found;
+  const char* const end = space.data() + space.size();
+  const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, found);
+  return stopped == end && failure == std::errc{} ? found : spaces::max_devices;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
 // ---- <memprof/backend/cuda/simulated_pools.hpp>
 #include <algorithm>
 #include <cstddef>
@@ -29723,11 +29809,8 @@ class simulated_pools {
 // ---- <memprof/backend/cuda/simulated_memory.hpp>
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <system_error>
 
 #include <sys/mman.h>
 
@@ -29743,21 +29826,6 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   return made == MAP_FAILED ? nullptr : made;
 }
-
-/// Of each device: what it has, and what is taken.
-struct simulated_device {
-  std::uint64_t capacity = 0;  ///< 0: no limit
-  std::uint64_t size_multiple = 1;
-  std::uint64_t used = 0;
-  std::uint64_t current_pool = 0;  ///< 0: its own
-
-  [[nodiscard]] std::uint64_t taken_by(std::uint64_t bytes) const noexcept {
-    return (bytes + size_multiple - 1) / size_multiple * size_multiple;
-  }
-  [[nodiscard]] std::uint64_t free() const noexcept { return used < total() ? total() - used : 0; }
-  /// As large as no device is, if there is no limit: programs that take a share of what is free need a number.
-  [[nodiscard]] std::uint64_t total() const noexcept { return capacity == 0 ? std::uint64_t{1} << 40 : capacity; }
-};
 
 /// Blocks of devices have addresses without memory (`phantom_addresses`), pinned and managed ones have memory of the host. What
 /// is freed on a stream keeps its address, and its bytes of the device, until the host has waited for the stream, the stream
@@ -29924,16 +29992,6 @@ class simulated_memory {
   static constexpr std::size_t most_waiting = 4096;
 
   [[nodiscard]] static std::size_t room_for(std::uint64_t bytes) noexcept { return (bytes + alignment - 1) & ~(alignment - 1); }
-
-  /// "cuda:1" is 1; `max_devices` if it is not the name of a device.
-  [[nodiscard]] static std::uint32_t device_of(std::string_view space) noexcept {
-    constexpr std::string_view prefix = "cuda:";
-    std::uint32_t found = spaces::max_devices;
-    if (!space.starts_with(prefix)) return found;
-    const char* const end = space.data() + space.size();
-    const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, found);
-    return stopped == end && failure == std::errc{} ? found : spaces::max_devices;
-  }
 
   /// Null if the device is full.
   [[nodiscard]] void* take_on_device(const place& at, const simulated_block& wanted) noexcept {
@@ -39078,14 +39136,16 @@ inline constexpr json_rules profile_rules{.format = json_format, .version = json
 
 #if MEMPROF_ENABLED
 
-#include <cstddef>
+// ---- <memprof/backend/cuda/replaced_allocations.hpp>
+/// @file
+/// The functions of CUDA's runtime that allocate, free and ask about memory, and those of its pools. Only
+/// <memprof/backend/cuda_no_dispatch_runtime.hpp> includes it.
+
+// ---- <memprof/backend/cuda/replaced_function.hpp>
+/// @file
+/// How <memprof/backend/cuda_no_dispatch_runtime.hpp> defines a function of CUDA's runtime; it undefines these macros at its end.
+
 #include <cstdint>
-
-/// Defined so that the linker's first error names the cause where this header is in two .cpp files.
-extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file();
-extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file() {}
-
-extern "C" void memprof_cuda_runtime_is_replaced() {}
 
 /// The functions have the names of CUDA's only for the linker, so that their types need not be CUDA's, and can be compared with
 /// them.
@@ -39113,10 +39173,11 @@ extern "C" void memprof_cuda_runtime_is_replaced() {}
     return __VA_ARGS__;                                                   \
   }
 
+#include <cstddef>
+#include <cstdint>
+
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
 namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime {
-
-// --- memory ---------------------------------------------------------------------------------------------------------------
 
 MEMPROF_DETAIL_CUDA_CALL(cudaMalloc, (void** address, std::size_t bytes),
                          allocate(memory_kind::device, address, bytes, freeing_call::free))
@@ -39180,7 +39241,18 @@ MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAttribute, (void* pool, int attribute, vo
 MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAccess, (void*, const void*, std::size_t), nothing())
 MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAccess, (int* flags, void*, location*), give(flags, reads_and_writes))
 
-// --- copies ---------------------------------------------------------------------------------------------------------------
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
+
+// ---- <memprof/backend/cuda/replaced_copies.hpp>
+/// @file
+/// The functions of CUDA's runtime that copy and fill. Only <memprof/backend/cuda_no_dispatch_runtime.hpp> includes it.
+
+#include <cstddef>
+#include <cstdint>
+
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
+namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime {
 
 MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy, (void* to, const void* from, std::size_t bytes, int), copy(to, from, bytes))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyAsync, (void* to, const void* from, std::size_t bytes, int, void*),
@@ -39248,6 +39320,21 @@ MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset2DAsync,
 MEMPROF_DETAIL_CUDA_COPY(cudaMemset3D, (pitched_pointer filled, int value, extent size), fill(filled, value, size))
 MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset3DAsync, (pitched_pointer filled, int value, extent size, void*),
                                    fill(filled, value, size))
+
+}  // namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime
+// NOLINTEND(readability-identifier-naming, bugprone-reserved-identifier)
+
+#include <cstddef>
+#include <cstdint>
+
+/// Defined so that the linker's first error names the cause where this header is in two .cpp files.
+extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file();
+extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file() {}
+
+extern "C" void memprof_cuda_runtime_is_replaced() {}
+
+// NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
+namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime {
 
 // --- arrays, textures and variables of device code ------------------------------------------------------------------------
 

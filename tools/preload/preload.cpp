@@ -12,10 +12,11 @@
 //                            `InitializeInjection` when the program initialises it
 //   NVTX_INJECTION64_PATH    the same for NVTX's ranges, with `InitializeInjectionNvtx2`
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
+#include "environment.hpp"
 #include "mapped_memory.hpp"
+#include "missing_sources.hpp"
 #include "next_heap.hpp"
 #include "next_map.hpp"
-#include "own_allocators.hpp"
 #include "program_operations.hpp"
 #include "start.hpp"
 #include "unmap_watch.hpp"
@@ -31,7 +32,6 @@
 #include <memprof/backend/nvtx/nvtx_memory.hpp>
 #include <memprof/backend/nvtx/nvtx_ranges.hpp>
 #include <memprof/detail/errno_guard.hpp>
-#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/record/capture.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/keep_trace_only.hpp>
@@ -40,23 +40,16 @@
 #include <memprof/record/session_files.hpp>
 #include <memprof/trace/fact_table.hpp>
 
-#include <algorithm>
-#include <array>
 #include <atomic>
 #include <cstdarg>
 #include <cstddef>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <exception>
 #include <new>
-#include <span>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
-#include <dlfcn.h>
 #include <pthread.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -64,66 +57,10 @@
 #include <sys/types.h>
 #include <unistd.h>
 
-extern "C" {
-extern char** environ;
-int __cxa_atexit(void (*)(void*), void*, void*) noexcept;
-}
+extern "C" int __cxa_atexit(void (*)(void*), void*, void*) noexcept;
 
 namespace memprof_preload {
 namespace {
-
-[[nodiscard]] const char* own_path() noexcept {
-  Dl_info own{};
-  return ::dladdr(&own_place, &own) != 0 && own.dli_fname != nullptr ? own.dli_fname : "";
-}
-
-constexpr char cuda_variable[] = "CUDA_INJECTION64_PATH";
-constexpr char nvtx_variable[] = "NVTX_INJECTION64_PATH";
-
-/// Whether CUDA's driver, or NVTX, is to load this library.
-[[nodiscard]] bool is_named_by(const char* variable) noexcept {
-  const char* const injected = std::getenv(variable);
-  return injected != nullptr && std::strcmp(injected, own_path()) == 0;
-}
-
-/// Removes this library from LD_PRELOAD, in place and without `malloc`, so that programs which this one starts do not get it, and
-/// from the variables of CUDA's driver and NVTX.
-void leave_environment() noexcept {
-  const char* const path = own_path();
-  const std::size_t length = std::strlen(path);
-  for (const char* const variable : {cuda_variable, nvtx_variable}) {
-    if (is_named_by(variable)) ::unsetenv(variable);
-  }
-  for (char** each = environ; length != 0 && each != nullptr && *each != nullptr; ++each) {
-    if (std::strncmp(*each, "LD_PRELOAD=", 11) != 0) continue;
-    char* const found = std::strstr(*each, path);
-    if (found == nullptr) return;
-    char* end = found + length;
-    if (*end == ':' || *end == ' ') ++end;
-    std::memmove(found, end, std::strlen(end) + 1);
-    return;
-  }
-}
-
-[[nodiscard]] memprof::stack_capture asked_stacks() noexcept {
-  const char* const asked = std::getenv("RUN_BY_MEMPROF_STACKS");
-  if (asked == nullptr) return memprof::stack_capture::off;
-  return std::strcmp(asked, "all") == 0 ? memprof::stack_capture::all : memprof::stack_capture::sampled;
-}
-
-/// The table of what is not captured, which outlives the program's last call.
-[[nodiscard]] std::vector<memprof::missing_source>& missing_sources() {
-  static auto* const rows = new std::vector<memprof::missing_source>;
-  return *rows;
-}
-
-/// Adds to the table of what is not captured, unless it has that source. Throws `std::bad_alloc`.
-void report_missing(std::string_view source, std::string why_not) {
-  std::vector<memprof::missing_source>& rows = missing_sources();
-  if (std::any_of(rows.begin(), rows.end(), [&](const memprof::missing_source& row) { return row.source == source; })) return;
-  rows.push_back({std::string{source}, std::move(why_not)});
-  memprof::extend::event_sink{}.add_facts(memprof::extend::to_table(rows));
-}
 
 /// Null unless mappings are recorded. It outlives the program's last call.
 constinit mapped_memory* mappings = nullptr;
@@ -137,52 +74,7 @@ constinit bool is_environment_ignored = false;
 /// Null where this process is not recorded. It outlives the program's last call.
 constinit program_operations* operations = nullptr;
 
-/// Adds the small objects of a Python interpreter, unless `malloc` or the pages that it maps have them. Throws `std::bad_alloc`.
-void report_python() {
-  if (mappings != nullptr) return;
-  const python_objects found = find_python_objects(is_environment_ignored);
-  if (found == python_objects::in_arenas)
-    report_missing("Python's small objects", "they are in memory from mmap; with PYTHONMALLOC=malloc they are recorded");
-  if (found == python_objects::in_arenas_whatever_is_asked) {
-    report_missing("Python's small objects",
-                   "they are in memory from mmap, which --mmap records: Python ignored PYTHONMALLOC (-E or -I)");
-  }
-}
-
-/// Adds allocators that the program calls by other names than `malloc`. Throws `std::bad_alloc`.
-void report_own_allocators(bool is_first) {
-  if (is_first && mappings == nullptr && is_called()) {
-    find_linked_allocators([](const char* function) {
-      report_missing(function, "it is an allocator of the program's own, linked into it; --mmap records the pages that it maps");
-    });
-  }
-  find_exported_allocators([](const char* function, std::string_view library, bool is_recorded_heap) {
-    if (mappings != nullptr && !is_recorded_heap) return;
-    const std::string owner = library.empty() ? "the program" : std::string{library};
-    report_missing(function, "that of " + owner + " does not call malloc" +
-                                 (is_recorded_heap ? "" : "; --mmap records the pages that it maps"));
-  });
-}
-
-/// Adds the libraries that call another `malloc` than this library's. Throws `std::bad_alloc`.
-void report_bypassing_libraries() {
-  std::array<bypassing_library, 16> found{};
-  const std::size_t count = find_bypassing_libraries(found);
-  for (const bypassing_library& library : std::span{found}.first(count)) {
-    report_missing(file_name_of(library.path), "it was opened with RTLD_DEEPBIND, by which it calls the malloc of " +
-                                                   std::string{file_name_of(library.called)});
-  }
-}
-
-/// Adds what the program allocates past this library, as far as its libraries have been loaded. Throws `std::bad_alloc`.
-void report_other_heaps(bool is_first) {
-  report_python();
-  report_own_allocators(is_first);
-  if (!is_called()) return report_missing("malloc", "the program has a malloc of its own, linked into it");
-  if (const std::string library = library_with_operator_new(); !library.empty())
-    report_missing("operator new", "that of " + library + " does not call malloc");
-  report_bypassing_libraries();
-}
+[[nodiscard]] recorded_parts parts() noexcept { return {mappings != nullptr, is_environment_ignored}; }
 
 /// Tells `memprof run` that this process has no trace.
 void say_unrecorded(const char* folder) noexcept {
@@ -222,7 +114,7 @@ void begin(bool is_first) noexcept {
       operations = new program_operations;
     }
     if (::access(file.c_str(), F_OK) != 0) say_unrecorded(folder);
-    if (is_first) return report_other_heaps(true);
+    if (is_first) return report_other_heaps(parts(), true);
     if (!missing_sources().empty()) memprof::extend::event_sink{}.add_facts(memprof::extend::to_table(missing_sources()));
   } catch (const std::exception& failure) {
     std::fprintf(stderr, "memprof run: %s\n", failure.what());
@@ -266,7 +158,7 @@ void finish(void*) noexcept {
   if (memprof::detail::active_capture() == 0) return;
   try {
     const memprof::detail::recording_suppressor hidden;
-    report_other_heaps(false);
+    report_other_heaps(parts(), false);
     if (!operations->is_listening() && uses_memprof())
       report_missing("operations and segments", "the program records them by another version of memprof, in its own capture");
     if (is_named_by(cuda_variable) && !has_cuda) report_missing("CUDA", "the program did not initialise it");

@@ -18,12 +18,11 @@
 #if MEMPROF_ENABLED
 
 #include <memprof/backend/cuda/device_properties.hpp>
-#include <memprof/backend/cuda/driver_interface.hpp>
-#include <memprof/backend/cuda/places.hpp>
+#include <memprof/backend/cuda/replaced_allocations.hpp>
+#include <memprof/backend/cuda/replaced_copies.hpp>
+#include <memprof/backend/cuda/replaced_function.hpp>
 #include <memprof/backend/cuda/runtime_interface.hpp>
 #include <memprof/backend/cuda/simulated_allocations.hpp>
-#include <memprof/backend/cuda/simulated_blocks.hpp>
-#include <memprof/backend/cuda/simulated_copies.hpp>
 #include <memprof/backend/cuda/simulated_launches.hpp>
 #include <memprof/backend/cuda/simulated_questions.hpp>
 #include <memprof/backend/cuda/simulated_runtime.hpp>
@@ -37,167 +36,8 @@ extern "C" void memprof_cuda_runtime_belongs_in_exactly_one_cpp_file() {}
 
 extern "C" void memprof_cuda_runtime_is_replaced() {}
 
-/// The functions have the names of CUDA's only for the linker, so that their types need not be CUDA's, and can be compared with
-/// them.
-#define MEMPROF_DETAIL_CUDA_FUNCTION(type, name, parameters)          \
-  [[gnu::visibility("default")]] type name parameters __asm__(#name); \
-  type name parameters
-
-/// A call of the runtime, and its result.
-#define MEMPROF_DETAIL_CUDA_CALL(name, parameters, ...) \
-  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) { return __VA_ARGS__; }
-
-/// One that nvcc's `--default-stream per-thread` gives another name, by its ending, and the same meaning.
-#define MEMPROF_DETAIL_CUDA_COPY(name, parameters, ...)   \
-  MEMPROF_DETAIL_CUDA_CALL(name, parameters, __VA_ARGS__) \
-  MEMPROF_DETAIL_CUDA_CALL(name##_ptds, parameters, __VA_ARGS__)
-
-/// One to which the null stream then means another stream.
-#define MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(name, parameters, ...)         \
-  MEMPROF_DETAIL_CUDA_FUNCTION(int, name, parameters) {                   \
-    [[maybe_unused]] constexpr std::uint64_t unnamed = legacy_stream;     \
-    return __VA_ARGS__;                                                   \
-  }                                                                       \
-  MEMPROF_DETAIL_CUDA_FUNCTION(int, name##_ptsz, parameters) {            \
-    [[maybe_unused]] constexpr std::uint64_t unnamed = per_thread_stream; \
-    return __VA_ARGS__;                                                   \
-  }
-
 // NOLINTBEGIN(readability-identifier-naming, bugprone-reserved-identifier)
 namespace memprof::inline MEMPROF_ABI::detail::cuda::runtime {
-
-// --- memory ---------------------------------------------------------------------------------------------------------------
-
-MEMPROF_DETAIL_CUDA_CALL(cudaMalloc, (void** address, std::size_t bytes),
-                         allocate(memory_kind::device, address, bytes, freeing_call::free))
-MEMPROF_DETAIL_CUDA_CALL(cudaMallocPitch, (void** address, std::size_t* pitch, std::size_t width, std::size_t height),
-                         allocate_rows(address, pitch, width, height))
-MEMPROF_DETAIL_CUDA_CALL(cudaMalloc3D, (pitched_pointer * made, extent size), allocate_box(made, size))
-MEMPROF_DETAIL_CUDA_CALL(cudaMallocManaged, (void** address, std::size_t bytes, unsigned),
-                         allocate(memory_kind::managed, address, bytes, freeing_call::free))
-MEMPROF_DETAIL_CUDA_CALL(cudaMallocHost, (void** address, std::size_t bytes),
-                         allocate(memory_kind::pinned, address, bytes, freeing_call::free_host))
-MEMPROF_DETAIL_CUDA_CALL(cudaHostAlloc, (void** address, std::size_t bytes, unsigned),
-                         allocate(memory_kind::pinned, address, bytes, freeing_call::free_host))
-MEMPROF_DETAIL_CUDA_CALL(cudaMallocArray,
-                         (void** array, const channel_bits* bits, std::size_t width, std::size_t height, unsigned flags),
-                         allocate_array(array, bits, {width, height, 0}, 1, flags, freeing_call::free_array))
-MEMPROF_DETAIL_CUDA_CALL(cudaMalloc3DArray, (void** array, const channel_bits* bits, extent size, unsigned flags),
-                         allocate_array(array, bits, size, 1, flags, freeing_call::free_array))
-MEMPROF_DETAIL_CUDA_CALL(cudaMallocMipmappedArray,
-                         (void** array, const channel_bits* bits, extent size, unsigned levels, unsigned flags),
-                         allocate_array(array, bits, size, levels, flags, freeing_call::free_mipmapped_array))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMallocAsync, (void** address, std::size_t bytes, void* stream),
-                                   allocate_on_stream(address, bytes, stream, unnamed))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMallocFromPoolAsync, (void** address, std::size_t bytes, void* pool, void* stream),
-                                   pool == nullptr ? ended(runtime_result::invalid_value)
-                                                   : allocate_on_stream(address, bytes, stream, unnamed, number_of(pool)))
-MEMPROF_DETAIL_CUDA_CALL(cudaFree, (void* address), release(freeing_call::free, address))
-MEMPROF_DETAIL_CUDA_CALL(cudaFreeHost, (void* address), release(freeing_call::free_host, address))
-MEMPROF_DETAIL_CUDA_CALL(cudaFreeArray, (void* array), release(freeing_call::free_array, array))
-MEMPROF_DETAIL_CUDA_CALL(cudaFreeMipmappedArray, (void* array), release(freeing_call::free_mipmapped_array, array))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaFreeAsync, (void* address, void* stream), release_on_stream(address, stream, unnamed))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemGetInfo, (std::size_t * free, std::size_t* total), memory_info(free, total))
-MEMPROF_DETAIL_CUDA_CALL(cudaPointerGetAttributes, (pointer_attributes * found, const void* address),
-                         describe_pointer(found, address))
-MEMPROF_DETAIL_CUDA_CALL(cudaGetMipmappedArrayLevel, (void** level, const void* array, unsigned), give(level, array))
-MEMPROF_DETAIL_CUDA_CALL(cudaHostRegister, (void*, std::size_t, unsigned), nothing())
-MEMPROF_DETAIL_CUDA_CALL(cudaHostUnregister, (void*), nothing())
-MEMPROF_DETAIL_CUDA_CALL(cudaHostGetDevicePointer, (void** found, void* address, unsigned), give(found, address))
-MEMPROF_DETAIL_CUDA_CALL(cudaHostGetFlags, (unsigned* flags, void*), give(flags, 0U))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemAdvise, (const void*, std::size_t, int, location), nothing())
-MEMPROF_DETAIL_CUDA_CALL(cudaMemAdvise_v2, (const void*, std::size_t, int, location), nothing())
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemPrefetchAsync, (const void*, std::size_t, location, unsigned, void*), nothing())
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemPrefetchAsync_v2, (const void*, std::size_t, location, unsigned, void*), nothing())
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaStreamAttachMemAsync, (void*, void*, std::size_t, unsigned), nothing())
-
-// --- pools ----------------------------------------------------------------------------------------------------------------
-
-MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetDefaultMemPool, (void** pool, int device), own_pool(pool, device))
-MEMPROF_DETAIL_CUDA_CALL(cudaDeviceGetMemPool, (void** pool, int device), current_pool(pool, device))
-MEMPROF_DETAIL_CUDA_CALL(cudaDeviceSetMemPool, (int device, void* pool), set_current_pool(device, pool))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolCreate, (void** pool, const allocation_properties* described), make_pool(pool, described))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolDestroy, (void* pool), remove_pool(pool))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolTrimTo, (void*, std::size_t), nothing())
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAttribute, (void* pool, int attribute, void* value),
-                         called_with_pool(pool, value, [&](const simulated_pool& found) {
-                           return read_attribute(found, static_cast<pool_attribute>(attribute), value);
-                         }))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAttribute, (void* pool, int attribute, void* value),
-                         called_with_pool(pool, value, [&](simulated_pool& found) {
-                           return write_attribute(found, static_cast<pool_attribute>(attribute), value);
-                         }))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolSetAccess, (void*, const void*, std::size_t), nothing())
-MEMPROF_DETAIL_CUDA_CALL(cudaMemPoolGetAccess, (int* flags, void*, location*), give(flags, reads_and_writes))
-
-// --- copies ---------------------------------------------------------------------------------------------------------------
-
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy, (void* to, const void* from, std::size_t bytes, int), copy(to, from, bytes))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyAsync, (void* to, const void* from, std::size_t bytes, int, void*),
-                                   copy(to, from, bytes))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemcpyPeer, (void* to, int, const void* from, int, std::size_t bytes), copy(to, from, bytes))
-MEMPROF_DETAIL_CUDA_CALL(cudaMemcpyPeerAsync, (void* to, int, const void* from, int, std::size_t bytes, void*),
-                         copy(to, from, bytes))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2D,
-                         (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                          std::size_t height, int),
-                         copy({to, to_pitch}, {from, from_pitch}, width, height))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DAsync,
-                                   (void* to, std::size_t to_pitch, const void* from, std::size_t from_pitch, std::size_t width,
-                                    std::size_t height, int, void*),
-                                   copy({to, to_pitch}, {from, from_pitch}, width, height))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3D, (const copy_3d* asked), copy_box(asked))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DAsync, (const copy_3d* asked, void*), copy_box(asked))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy3DPeer, (const peer_copy_3d* asked), copy_box(asked))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy3DPeerAsync, (const peer_copy_3d* asked, void*), copy_box(asked))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToArray, (void*, std::size_t, std::size_t, const void*, std::size_t, int), nothing())
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToArrayAsync,
-                                   (void*, std::size_t, std::size_t, const void*, std::size_t, int, void*), nothing())
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromArray, (void* to, const void*, std::size_t, std::size_t, std::size_t bytes, int),
-                         copy({to, bytes}, {}, bytes, 1))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromArrayAsync,
-                                   (void* to, const void*, std::size_t, std::size_t, std::size_t bytes, int, void*),
-                                   copy({to, bytes}, {}, bytes, 1))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyArrayToArray,
-                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int), nothing())
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DToArray,
-                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int), nothing())
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DToArrayAsync,
-                                   (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, int,
-                                    void*),
-                                   nothing())
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DFromArray,
-                         (void* to, std::size_t pitch, const void*, std::size_t, std::size_t, std::size_t width,
-                          std::size_t height, int),
-                         copy({to, pitch}, {}, width, height))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpy2DFromArrayAsync,
-                                   (void* to, std::size_t pitch, const void*, std::size_t, std::size_t, std::size_t width,
-                                    std::size_t height, int, void*),
-                                   copy({to, pitch}, {}, width, height))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpy2DArrayToArray,
-                         (void*, std::size_t, std::size_t, const void*, std::size_t, std::size_t, std::size_t, std::size_t, int),
-                         nothing())
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyToSymbol, (const void* variable, const void*, std::size_t bytes, std::size_t offset, int),
-                         copy_variable(nullptr, variable, bytes, offset))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyToSymbolAsync,
-                                   (const void* variable, const void*, std::size_t bytes, std::size_t offset, int, void*),
-                                   copy_variable(nullptr, variable, bytes, offset))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemcpyFromSymbol, (void* to, const void* variable, std::size_t bytes, std::size_t offset, int),
-                         copy_variable(to, variable, bytes, offset))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemcpyFromSymbolAsync,
-                                   (void* to, const void* variable, std::size_t bytes, std::size_t offset, int, void*),
-                                   copy_variable(to, variable, bytes, offset))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemset, (void* filled, int value, std::size_t bytes), fill(filled, bytes, value, bytes, 1))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemsetAsync, (void* filled, int value, std::size_t bytes, void*),
-                                   fill(filled, bytes, value, bytes, 1))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemset2D, (void* filled, std::size_t pitch, int value, std::size_t width, std::size_t height),
-                         fill(filled, pitch, value, width, height))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset2DAsync,
-                                   (void* filled, std::size_t pitch, int value, std::size_t width, std::size_t height, void*),
-                                   fill(filled, pitch, value, width, height))
-MEMPROF_DETAIL_CUDA_COPY(cudaMemset3D, (pitched_pointer filled, int value, extent size), fill(filled, value, size))
-MEMPROF_DETAIL_CUDA_CALL_ON_STREAM(cudaMemset3DAsync, (pitched_pointer filled, int value, extent size, void*),
-                                   fill(filled, value, size))
 
 // --- arrays, textures and variables of device code ------------------------------------------------------------------------
 

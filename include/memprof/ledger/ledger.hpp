@@ -1,7 +1,6 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
-#include <memprof/detail/pages.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/operation_stats.hpp>
@@ -20,7 +19,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <new>
 #include <utility>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -250,19 +248,6 @@ class ledger {
 
   /// Keeps the segments with joint peaks. Call when a segment has just ended.
   void pin_joint_peaks() noexcept;
-
-  template <class T, class... Arguments>
-  [[nodiscard]] static T* make(const Arguments&... arguments) noexcept {
-    void* const pages = detail::map_pages(sizeof(T));
-    return pages == nullptr ? nullptr : new (pages) T(arguments...);
-  }
-
-  template <class T>
-  static void destroy(T* object) noexcept {
-    if (object == nullptr) return;
-    object->~T();
-    detail::unmap_pages(object, sizeof(T));
-  }
 
   ledger_options options_;
   std::uint64_t begin_stamp_;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/detail/paged_object.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/shared_memory.hpp>
 #include <memprof/ledger/space_ledger.hpp>
@@ -43,10 +44,10 @@ inline detail::shared_memory* ledger::memory_of(std::uint8_t id) noexcept {
   detail::space_ledger& space = *spaces_[id];
   if (space.shared() != nullptr) return &space.shared()->memory();
   if (!memories_.reserve(memories_.size() + 1)) return nullptr;
-  auto* const memory = make<detail::shared_memory>(settings_[id].memory);
+  auto* const memory = detail::make_paged<detail::shared_memory>(settings_[id].memory);
   if (memory == nullptr) return nullptr;
   if (!share(*memory, id, space)) {
-    destroy(memory);
+    detail::destroy_paged(memory);
     return nullptr;
   }
   memory->others = space.live();
@@ -61,10 +62,10 @@ inline detail::shared_memory* ledger::memory_of(std::uint8_t id) noexcept {
 }
 
 inline bool ledger::share(detail::shared_memory& memory, std::uint8_t id, detail::space_ledger& space) noexcept {
-  auto* const part = make<detail::memory_share>(&memory, id, options_.largest_blocks);
+  auto* const part = detail::make_paged<detail::memory_share>(&memory, id, options_.largest_blocks);
   if (part == nullptr) return false;
   if (!part->is_usable()) {
-    destroy(part);
+    detail::destroy_paged(part);
     return false;
   }
   part->begin_peak(0, 0, 0);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/detail/page_array.hpp>
+#include <memprof/detail/paged_object.hpp>
 #include <memprof/detail/pages.hpp>
 #include <memprof/ledger/checkpoint_history.hpp>
 #include <memprof/ledger/ledger.hpp>
@@ -26,12 +27,12 @@ namespace memprof::inline MEMPROF_ABI::extend {
 
 inline void ledger::forget() noexcept {
   for (detail::space_ledger* space : spaces_) {
-    if (space != nullptr) destroy(space->shared());
+    if (space != nullptr) detail::destroy_paged(space->shared());
   }
-  for (detail::shared_memory* memory : memories_) destroy(memory);
+  for (detail::shared_memory* memory : memories_) detail::destroy_paged(memory);
   memories_.clear();
   for (detail::space_ledger*& space : spaces_) {
-    destroy(space);
+    detail::destroy_paged(space);
     space = nullptr;
   }
   for (detail::thread_state* thread : threads_) {
@@ -106,10 +107,10 @@ inline std::uint8_t ledger::space_of(std::uint64_t address) noexcept {
 }
 
 inline detail::space_ledger* ledger::make_space(std::uint8_t id) noexcept {
-  detail::space_ledger* const space = make<detail::space_ledger>(options_, history_, segment_begin_);
+  detail::space_ledger* const space = detail::make_paged<detail::space_ledger>(options_, history_, segment_begin_);
   if (space == nullptr) return nullptr;
   if (!space->is_usable()) {
-    destroy(space);
+    detail::destroy_paged(space);
     return nullptr;
   }
   spaces_[id] = space;

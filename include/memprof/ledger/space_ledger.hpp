@@ -41,16 +41,7 @@ struct saved_spaces;
 class space_ledger {
  public:
   /// A space that first occurs after the segments of `history`, when the next begins at `begin_stamp`.
-  space_ledger(const ledger_options& options, const segment_history& history, std::uint64_t begin_stamp) noexcept
-      : peak_stamp_(begin_stamp),
-        options_(options),
-        segment_(history.count()),
-        compactions_(history.compactions()),
-        line_(options.timeline_points),
-        largest_of_finished_(options.largest_blocks) {
-    ends_of_steps_.restart(history.step_ends(), history.step_end_count());
-    is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
-  }
+  space_ledger(const ledger_options& options, const segment_history& history, std::uint64_t begin_stamp) noexcept;
 
   /// False if the system had no memory for it.
   [[nodiscard]] bool is_usable() const noexcept { return is_usable_; }

@@ -20,6 +20,18 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
+inline space_ledger::space_ledger(const ledger_options& options, const segment_history& history,
+                                  std::uint64_t begin_stamp) noexcept
+    : peak_stamp_(begin_stamp),
+      options_(options),
+      segment_(history.count()),
+      compactions_(history.compactions()),
+      line_(options.timeline_points),
+      largest_of_finished_(options.largest_blocks) {
+  ends_of_steps_.restart(history.step_ends(), history.step_end_count());
+  is_usable_ = operations_.resize(1) && freed_since_peak_.resize(options.largest_blocks) && extend(history);
+}
+
 inline bool space_ledger::settle(const segment_history& history, std::uint64_t begin_stamp) noexcept {
   if (segment_ == history.count() && compactions_ == history.compactions()) return true;
   compact(history);

@@ -3,6 +3,7 @@
 #include <memprof/backend/cuda/places.hpp>
 #include <memprof/backend/cuda/runtime_interface.hpp>
 #include <memprof/backend/cuda/simulated_blocks.hpp>
+#include <memprof/backend/cuda/simulated_device.hpp>
 #include <memprof/backend/cuda/simulated_pools.hpp>
 #include <memprof/backend/cuda/tracker.hpp>
 #include <memprof/backend/no_dispatch.hpp>
@@ -14,11 +15,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
-#include <string_view>
-#include <system_error>
 
 #include <sys/mman.h>
 
@@ -34,21 +32,6 @@ namespace memprof::inline MEMPROF_ABI::detail::cuda {
   void* const made = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, flags, -1, 0);
   return made == MAP_FAILED ? nullptr : made;
 }
-
-/// Of each device: what it has, and what is taken.
-struct simulated_device {
-  std::uint64_t capacity = 0;  ///< 0: no limit
-  std::uint64_t size_multiple = 1;
-  std::uint64_t used = 0;
-  std::uint64_t current_pool = 0;  ///< 0: its own
-
-  [[nodiscard]] std::uint64_t taken_by(std::uint64_t bytes) const noexcept {
-    return (bytes + size_multiple - 1) / size_multiple * size_multiple;
-  }
-  [[nodiscard]] std::uint64_t free() const noexcept { return used < total() ? total() - used : 0; }
-  /// As large as no device is, if there is no limit: programs that take a share of what is free need a number.
-  [[nodiscard]] std::uint64_t total() const noexcept { return capacity == 0 ? std::uint64_t{1} << 40 : capacity; }
-};
 
 /// Blocks of devices have addresses without memory (`phantom_addresses`), pinned and managed ones have memory of the host. What
 /// is freed on a stream keeps its address, and its bytes of the device, until the host has waited for the stream, the stream
@@ -215,16 +198,6 @@ class simulated_memory {
   static constexpr std::size_t most_waiting = 4096;
 
   [[nodiscard]] static std::size_t room_for(std::uint64_t bytes) noexcept { return (bytes + alignment - 1) & ~(alignment - 1); }
-
-  /// "cuda:1" is 1; `max_devices` if it is not the name of a device.
-  [[nodiscard]] static std::uint32_t device_of(std::string_view space) noexcept {
-    constexpr std::string_view prefix = "cuda:";
-    std::uint32_t found = spaces::max_devices;
-    if (!space.starts_with(prefix)) return found;
-    const char* const end = space.data() + space.size();
-    const auto [stopped, failure] = std::from_chars(space.data() + prefix.size(), end, found);
-    return stopped == end && failure == std::errc{} ? found : spaces::max_devices;
-  }
 
   /// Null if the device is full.
   [[nodiscard]] void* take_on_device(const place& at, const simulated_block& wanted) noexcept {

@@ -80,54 +80,12 @@ class tracker {
   }
 
   /// `cuMemCreate` has made memory without an address.
-  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept {
-    if (handle == 0) return;
-    const lock_guard guard{lock_};
-    const held_memory made{handle, bytes, spaces_.find(at.kind, at.device), 1, 0};
-    if (!known_->memory.put(made)) return event_sink{}.count_dropped_event();
-    const owning_operation owner{at.asked_by};
-    begin(made);
-  }
-  void retained(std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held)) return;
-    ++held.handles;
-    keep_memory(held);
-  }
-  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held) || held.handles == 0) return 0;
-    const ticket taken = next_ticket();
-    keep({taken, begun_call::what::release, {}, held, {}});
-    --held.handles;
-    keep_memory(held);
-    return taken;
-  }
-  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept {
-    const lock_guard guard{lock_};
-    held_memory held{};
-    if (!known_->memory.get(handle, held)) return;
-    if (!known_->mappings.put({address, bytes, handle})) return event_sink{}.count_dropped_event();
-    ++held.mappings;
-    keep_memory(held);
-  }
+  void created(const place& at, std::uint64_t handle, std::uint64_t bytes) noexcept;
+  void retained(std::uint64_t handle) noexcept;
+  [[nodiscard]] ticket release_begins(std::uint64_t handle) noexcept;
+  void mapped(std::uint64_t address, std::uint64_t bytes, std::uint64_t handle) noexcept;
   /// A call begins that unmaps [address, address + bytes), which may be several mappings.
-  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept {
-    const lock_guard guard{lock_};
-    ticket taken = 0;
-    mapping unmapped{};
-    for (std::uint64_t at = address; at < address + bytes && known_->mappings.take(at, unmapped); at += unmapped.bytes) {
-      held_memory held{};
-      if (!known_->memory.get(unmapped.handle, held)) continue;
-      if (taken == 0) taken = next_ticket();
-      keep({taken, begun_call::what::unmap, {}, held, unmapped});
-      --held.mappings;
-      keep_memory(held);
-    }
-    return taken;
-  }
+  [[nodiscard]] ticket unmap_begins(std::uint64_t address, std::uint64_t bytes) noexcept;
   /// A call that released or unmapped has ended.
   void ends(ticket taken, bool is_done) noexcept {
     const lock_guard guard{lock_};
@@ -281,16 +239,8 @@ class tracker {
   }
 
   /// Ends memory that has become unused.
-  void keep_memory(const held_memory& held) noexcept {
-    if (!held.is_unused()) return (void)known_->memory.put(held);  // it is there already: nothing grows
-    known_->memory.erase(held.handle);
-    count(held.space, -signed_of(held.bytes), false);
-    event_sink{}.deallocate(held.space, block_address{held.handle}, held.bytes);
-  }
-  void begin(const held_memory& made) noexcept {
-    count(made.space, signed_of(made.bytes), false);
-    event_sink{}.allocate(made.space, block_address{made.handle}, made.bytes);
-  }
+  void keep_memory(const held_memory& held) noexcept;
+  void begin(const held_memory& made) noexcept;
 
   void keep(const begun_call& begun) noexcept {
     if (!known_->begun.add(begun)) event_sink{}.count_dropped_event();
@@ -314,13 +264,7 @@ class tracker {
   }
 
   /// Takes back that a handle was released or unmapped, whatever other threads have done with it since.
-  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept {
-    const bool is_gone = !known_->memory.get(held.handle, held);
-    held.handles = (is_gone ? 0 : held.handles) + handles;
-    held.mappings = (is_gone ? 0 : held.mappings) + mappings;
-    if (!known_->memory.put(held)) return event_sink{}.count_dropped_event();
-    if (is_gone) begin(held);
-  }
+  void restore(held_memory held, std::uint32_t handles, std::uint32_t mappings) noexcept;
 
   futex_lock lock_;
   std::optional<tracked> known_{std::in_place};
@@ -330,3 +274,5 @@ class tracker {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail::cuda
+
+#include <memprof/backend/cuda/tracker_memory.hpp>
