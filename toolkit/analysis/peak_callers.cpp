@@ -14,6 +14,7 @@
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -187,6 +188,16 @@ void name_largest_blocks(profile& of, const peak_callers& callers) {
       if (named != callers.largest.end() && block.name.empty()) block.name = named->caller;
     }
   }
+}
+
+std::optional<peak_callers> add_peak_callers(profile& of, trace_source_view source) {
+  const std::optional<heap_stacks> recorded = recorded_stacks_of(of);
+  const space_profile* const heap = of.find_space("cpu");
+  if (!recorded || heap == nullptr) return {};
+  peak_callers callers = peak_callers_of(source, *recorded, heap->live_at_peak.largest_blocks.size());
+  if (callers.bytes != heap->cumulative_peak) return {};
+  name_largest_blocks(of, callers);
+  return callers;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

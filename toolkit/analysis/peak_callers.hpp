@@ -10,7 +10,9 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -60,5 +62,9 @@ struct peak_callers {
 
 /// Names the largest blocks at the peak after who asked for them, if they have no name.
 void name_largest_blocks(profile& of, const peak_callers& callers);
+
+/// Who asked for what was live at the peak of a trace with stacks, also as the names of the largest blocks in its profile, `of`.
+/// None, with nothing changed, if the trace has no stacks, or no longer the events of its peak.
+[[nodiscard]] std::optional<peak_callers> add_peak_callers(profile& of, trace_source_view source);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -2,7 +2,6 @@
 
 #include "complain.hpp"
 #include "recording.hpp"
-#include "tt_mlir.hpp"
 #include "unpacked_file.hpp"
 #if MEMPROF_TOOL_PROTOZERO
 #include "import_xplane.hpp"
@@ -16,6 +15,7 @@
 #include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_reader.hpp>
 #include <memprof/toolkit/format/rmm/log.hpp>
+#include <memprof/toolkit/format/tenstorrent/tt_log.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_reader.hpp>
 #include <memprof/toolkit/format/tenstorrent/ttnn_graph.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -165,7 +165,7 @@ class foreign_reader {
     return {source.damage()};
   }
   reading_result read_tt() {
-    const tt_reading reading = read_tt_log(file_, path_, trace_, operations());
+    const memprof::tt_reading reading = memprof::read_tt_log(file_, path_, trace_, operations());
     for (const std::string& each : reading.remarks) remark(each);
     return {reading.damage, reading.is_whole};
   }

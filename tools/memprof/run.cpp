@@ -6,7 +6,6 @@
 #include "output_file.hpp"
 #include "preloadable.hpp"
 #include "process_table.hpp"
-#include "recorded_callers.hpp"
 #include "recorded_run.hpp"
 #include "recording.hpp"
 #include "temporary_folder.hpp"
@@ -24,6 +23,7 @@
 #include <memprof/toolkit/analysis/peak_callers_json.hpp>
 #include <memprof/toolkit/analysis/peak_callers_text.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
 #include <memprof/trace/trace_file.hpp>
@@ -164,7 +164,7 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
     text = "memprof run: no allocation of '" + name_of(arguments.command) + "' was recorded" + not_captured_text(profile) + "\n";
   } else {
     const memprof::detail::file_handle file = open_recording(last->path);
-    callers = add_callers(profile, file.get(), last->path);
+    callers = memprof::add_peak_callers(profile, memprof::trace_file{file.get(), last->path});
     text = memprof::to_text(profile, options) + (callers ? memprof::to_text(*callers, options) : "");
   }
   std::vector<other_process> others;

@@ -4,7 +4,6 @@
 #include "exit_status.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"
-#include "recorded_callers.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
 
@@ -23,6 +22,7 @@
 #include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
 #include <memprof/toolkit/format/tables/fact_text.hpp>
 #include <memprof/toolkit/format/tables/markdown.hpp>
@@ -147,7 +147,7 @@ int run_show(const show_arguments& arguments) {
       require_something(read.profile, arguments.file);
     }
     std::optional<memprof::peak_callers> callers;
-    if (read.is_trace) callers = add_callers(read.profile, file.get(), arguments.file);
+    if (read.is_trace) callers = memprof::add_peak_callers(read.profile, memprof::trace_file{file.get(), arguments.file});
     std::vector<memprof::reserved_causes> causes;
     if (read.is_trace && (arguments.as_json || has_callers(arguments)))
       causes = memprof::all_reserved_causes_in(memprof::trace_file{file.get(), arguments.file}, read.profile);

@@ -7,17 +7,15 @@
 #include "option_values.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
-#include "xplane_table.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
-#include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/hlo_answer_json.hpp>
 #include <memprof/toolkit/analysis/hlo_attribution.hpp>
 #include <memprof/toolkit/analysis/hlo_program_list.hpp>
+#include <memprof/toolkit/analysis/hlo_table.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
-#include <memprof/toolkit/format/xla/heap_simulation.hpp>
 #include <memprof/toolkit/format/xla/hlo_memory.hpp>
 #include <memprof/toolkit/format/xla/xplane.hpp>
 #include <memprof/toolkit/format/xla/xplane_trace.hpp>
@@ -180,12 +178,9 @@ int analyze_module(const xplane_arguments& arguments, const memprof::hlo_class_r
                '\n');
     return status;
   }
-  const std::vector<xplane_column> columns = columns_of(workers, rules, !arguments.tsv);
-  if (arguments.tsv) {
-    print_tsv(workers, columns);
-  } else {
-    print_text(workers, columns, rules, arguments.rows);
-  }
+  const std::vector<memprof::hlo_column> columns = memprof::hlo_columns(workers, rules, !arguments.tsv);
+  print(arguments.tsv ? memprof::hlo_table_tsv(workers, columns)
+                      : memprof::hlo_table_text(workers, columns, rules, arguments.rows, "--rows shows more"));
   return status;
 }
 
@@ -207,29 +202,7 @@ int list_modules(const xplane_arguments& arguments) {
     print_json(memprof::detail::dump(memprof::short_answer(memprof::xplane_json(programs, arguments.space, said.said()))) + '\n');
     return status;
   }
-  std::vector<std::vector<std::string>> table(
-      1, {"module", "workers", "runs", "peak", "entry_params", "output", "simulated", "taken", "thread_local"});
-  if (!arguments.tsv) table[0][0] = "module (MB, of the worker with the greatest peak)";
-  for (const memprof::hlo_listed_program& each : programs) {
-    const memprof::heap_simulation& of = each.greatest;
-    std::vector<std::string>& row = table.emplace_back();
-    row = {memprof::detail::on_one_line(each.name), std::to_string(each.workers), std::to_string(each.runs)};
-    const auto add = [&](std::int64_t bytes, std::string (*text)(double)) {
-      row.push_back(arguments.tsv ? std::to_string(bytes) : text(static_cast<double>(bytes)));
-    };
-    for (const std::int64_t bytes : {of.peak, of.parameters, of.outputs, of.peak - of.indefinite, of.all_allocations})
-      add(bytes, mebibytes);
-    add(of.thread_local_bytes, few_bytes);
-  }
-  if (!arguments.tsv) {
-    print_aligned(table);
-    return status;
-  }
-  for (const auto& row : table) {
-    std::string line;
-    for (const std::string& cell : row) line += (line.empty() ? "" : "\t") + cell;
-    print(line + "\n");
-  }
+  print(memprof::hlo_programs_text(programs, arguments.tsv));
   return status;
 }
 

@@ -6,6 +6,7 @@
 #include <memprof/toolkit/format/stacks/stack_fold.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/fact_table.hpp>
 
 #include <toolkit/analysis/stacked_trace.hpp>
 
@@ -15,6 +16,7 @@
 #include <cmath>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -163,6 +165,38 @@ TEST_CASE("peak_callers: collapsed stacks have the calls within the operation, a
   CHECK_THAT(text, ContainsSubstring("cpu;step;program+0x20;program+0x10 500\n"));
   CHECK_THAT(text, ContainsSubstring("cpu;step;program+0x20;program+0x30 400\n"));
   CHECK_THAT(text, ContainsSubstring("cpu;step 300\n"));
+}
+
+TEST_CASE("peak_callers: the blocks of a profile get the names of who asked for them") {
+  stacked_trace run;
+  run.allocate(0x10000, 100, run.stack(0x20, 0x10));
+  run.allocate(0x20000, 900, run.stack(0x30));
+  run.writer.add_facts(memprof::extend::to_table(std::vector<heap_stacks>{all}));
+  run.writer.finish();
+  memprof::profile of = memprof::profile_of(run.events);
+  const std::optional<peak_callers> found = memprof::add_peak_callers(of, run.events);
+  REQUIRE(found);
+  CHECK(found->bytes == 1000);
+  const auto& largest = of.space("cpu").live_at_peak.largest_blocks;
+  REQUIRE(largest.size() == 2);
+  CHECK(largest[0].name == "program+0x30");
+  CHECK(largest[1].name == "program+0x10");
+}
+
+TEST_CASE("peak_callers: without stacks, or without the events of the peak, a profile stays as it is") {
+  stacked_trace run;
+  run.allocate(0x10000, 100, run.stack(0x20));
+  run.writer.add_facts(memprof::extend::to_table(std::vector<heap_stacks>{all}));
+  run.writer.finish();
+  memprof::profile higher = memprof::profile_of(run.events);
+  higher.spaces[0].cumulative_peak = 101;  // of events that the trace has lost
+  memprof::profile without = memprof::profile_of(run.events);
+  without.facts.clear();
+  for (memprof::profile* each : {&higher, &without}) {
+    const memprof::profile before = *each;
+    CHECK_FALSE(memprof::add_peak_callers(*each, run.events));
+    CHECK(*each == before);
+  }
 }
 
 }  // namespace memprof_tests::analysis_peak_callers

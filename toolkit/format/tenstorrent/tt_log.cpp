@@ -216,4 +216,13 @@ std::vector<std::string> remarks_on(const tt_log_source& source) {
   return remarks;
 }
 
+tt_reading read_tt_log(std::FILE* file, const std::filesystem::path& path, trace& target, std::uint32_t operations) {
+  tt_log_source source{file, path};
+  extend::capture_info info = tt_log_source::info();
+  info.operations = operations;
+  extend::trace_writer writer{target, info};
+  writer.finish(source.write_to(writer));
+  return {remarks_on(source), source.status().damage, is_whole(source.status())};
+}
+
 }  // namespace memprof::inline MEMPROF_ABI

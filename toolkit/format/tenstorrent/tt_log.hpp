@@ -1,18 +1,22 @@
 #pragma once
 
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/toolkit/format/recorded_event_writer.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_inputs_registry.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_facts.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_records.hpp>
 #include <memprof/toolkit/format/tenstorrent/tt_log_survey.hpp>
 #include <memprof/trace/capture_info.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
+
+class trace;
 
 namespace extend {
 
@@ -62,5 +66,17 @@ class tt_log_source {
 
 /// What a user of a log should know besides its numbers, a sentence each.
 [[nodiscard]] std::vector<std::string> remarks_on(const tt_log_source& source);
+
+/// What there is to say about a log that has been read.
+struct tt_reading {
+  std::vector<std::string> remarks;  ///< `remarks_on` it
+  std::string damage;                ///< why the end is missing, as a sentence without a full stop; empty: it is not
+  bool is_whole = true;              ///< false: the end is missing, or some lines could not be read
+};
+
+/// Reads a log into `target`, which must be empty, and whose profile has rows for so many operations. The caller keeps the file.
+/// Raises an error like `tt_log_source`.
+[[nodiscard]] tt_reading read_tt_log(std::FILE* file, const std::filesystem::path& path, trace& target,
+                                     std::uint32_t operations = imported_operations);
 
 }  // namespace memprof::inline MEMPROF_ABI
