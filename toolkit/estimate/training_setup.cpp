@@ -19,9 +19,10 @@ namespace {
 /// Raises an error for what only the layers of PyTorch have.
 void check_torch_only(const decoder_model& model, const training_setup& setup) {
   const bool is_selective = setup.recompute == recomputation_kind::selective;
-  if (setup.layers.works_in_place && is_selective) raise("selective recomputation is that of PyTorch's layers: choose them, too");
+  if (setup.layers.works_in_place && is_selective)
+    raise("selective recomputation needs the layers of PyTorch: --torch, in code torch_layers");
   if (setup.layers.works_in_place && setup.float32_logits)
-    raise("float32 logits are those of PyTorch's layers: choose them, too");
+    raise("float32 logits need the layers of PyTorch: --torch, in code torch_layers");
   if (is_selective && model.experts != 0)
     raise("selective recomputation is unknown for experts: which of their products are kept depends on how they are run");
 }

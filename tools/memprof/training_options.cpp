@@ -179,12 +179,12 @@ void setup_options::add(CLI::App& command) {
   command
       .add_flag("--recompute{blocks}", recompute,
                 "keep only the input of each block and run the block twice; --recompute=selective: also keep fused attention and "
-                "every second matrix product, as torchtitan does")
+                "every second matrix product, as torchtitan does (with --torch)")
       ->check(one_of("value", names_in(memprof::recomputation_kind_names)))
       ->each([this](const std::string& chosen) {
         setup.recompute = enumerator<memprof::recomputation_kind>(chosen, memprof::recomputation_kind_names);
       });
-  command.add_flag("--float32-logits", setup.float32_logits, "the loss copies the logits to float32 first; only with --torch");
+  command.add_flag("--float32-logits", setup.float32_logits, "the loss copies the logits to float32 first (with --torch)");
   command.add_flag_callback(
       "--torch", [this] { setup.layers = memprof::torch_layers; },
       "count layers as in eager PyTorch, not as in examples/nano_gpt");

@@ -453,8 +453,8 @@ TEST_CASE("training step: what cannot be is refused by name") {
   refused({}, {.parallel = {.pipeline = 5}}, "pipeline_parallel 5 does not divide layers 12");
   refused({}, {.parallel = {.zero_stage = 4}}, "zero_stage is 4");
   refused({}, {.seq_len = 10, .parallel = {.context = 4}}, "context_parallel 4 does not divide seq_len 10");
-  refused({}, {.recompute = recomputation_kind::selective}, "selective recomputation is that of PyTorch's layers");
-  refused({}, {.float32_logits = true}, "float32 logits are those of PyTorch's layers");
+  refused({}, {.recompute = recomputation_kind::selective}, "selective recomputation needs the layers of PyTorch");
+  refused({}, {.float32_logits = true}, "float32 logits need the layers of PyTorch");
   refused(memprof::find_decoder("mixtral-8x7b").model,
           {.recompute = recomputation_kind::selective, .layers = memprof::torch_layers}, "unknown for experts");
   refused({}, {.pipeline_stage = 1}, "pipeline_stage is 1, but must be at least -1 and less than 1");
