@@ -22,10 +22,10 @@
 #include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
 #include <memprof/toolkit/analysis/summary_json.hpp>
-#include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/toolkit/format/tables/csv.hpp>
 #include <memprof/toolkit/format/tables/fact_text.hpp>
 #include <memprof/toolkit/format/tables/markdown.hpp>
+#include <memprof/toolkit/format/trace_source.hpp>
 
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
