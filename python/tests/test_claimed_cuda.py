@@ -377,10 +377,7 @@ def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None
 # --- training
 
 
-NO_SPARSE = pytest.mark.xfail(raises=RuntimeError, strict=True, reason="no sparse tensors on the claimed device (docs/python.md)")
-
-
-@pytest.mark.parametrize("name", [pytest.param(name, marks=NO_SPARSE) if name == "SparseAdam" else name for name in OPTIMIZERS])
+@pytest.mark.parametrize("name", OPTIMIZERS)
 def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
     two_steps(name, "cuda")
     space = claimed.profile.space("cuda:0")
@@ -389,6 +386,34 @@ def test_an_optimizer_steps(claimed: memprof.Capture, name: str) -> None:
     assert stats["requested_bytes.all.current"] == space.cumulative_current
     assert stats["reserved_bytes.all.peak"] == space.reserved.peak
     assert space.cumulative_peak > 2 * 4 * 2 * 256 * 256  # weights and gradients
+
+
+@pytest.mark.parametrize("mode", ["", "sum", "mean"])
+@pytest.mark.parametrize("name, states", [("SGD", 0), ("Adagrad", 1), ("SparseAdam", 2)])
+def test_sparse_gradients(claimed: memprof.Capture, name: str, states: int, mode: str) -> None:
+    rows, width, used = 5000, 64, 600
+    layer: Any = torch.nn.Embedding(rows, width, sparse=True)
+    if mode:
+        layer = torch.nn.EmbeddingBag(rows, width, mode=mode, sparse=True)
+    optimizer = getattr(torch.optim, name)(layer.cuda().parameters())
+    indices = torch.arange(used, device="cuda").view(20, 30)
+    for _ in range(2):
+        optimizer.zero_grad()
+        layer(indices).square().sum().backward()
+        assert layer.weight.grad.is_sparse and layer.weight.grad.is_cuda and layer.weight.grad._nnz() == used
+        optimizer.step()
+    # Weights, what the optimizer keeps for each, and the gradient of the rows that were used, whose indices are those above.
+    assert requested() == live(claimed) == 4 * width * (rows * (1 + states) + used) + 8 * used
+    total = layer.weight.grad.coalesce()
+    assert total.is_coalesced() and total.shape == (rows, width) and total.values().device.type == "cuda"
+    assert total.to_dense().is_cuda
+
+
+def test_a_histogram_of_integers(claimed: memprof.Capture) -> None:
+    for dtype in (torch.int64, torch.int32):
+        counts = torch.histc(torch.arange(100, device="cuda", dtype=dtype), bins=4, min=0, max=99)
+        assert counts.dtype == dtype and counts.is_cuda and counts.tolist() == [25, 25, 25, 25]
+    assert torch.histc(torch.randn(1 << 20, device="cuda"), bins=8).dtype == torch.float32
 
 
 @pytest.mark.parametrize(

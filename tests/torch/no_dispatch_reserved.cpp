@@ -69,7 +69,8 @@ TEST_CASE("torch no_dispatch: a full fake device fails as PyTorch does, and the 
         c10::str("CUDA out of memory. Tried to allocate ", format_size(26 * mib), ". GPU 0 has a total capacity of ",
                  format_size(64 * mib), " of which ", format_size(24 * mib),
                  " is free. Including non-PyTorch memory, this process has ", format_size(40 * mib),
-                 " memory in use. Of the allocated memory ", format_size(40 * mib), " is allocated by PyTorch, and ", format_size(0),
+                 " memory in use. Of the allocated memory ", format_size(40 * mib), " is allocated by PyTorch, and ",
+                 format_size(0),
                  " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
                  "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory "
                  "Management  "

@@ -60,11 +60,10 @@ TEST_CASE("simulated caching allocator: a full device says so in PyTorch's words
 
 TEST_CASE("simulated caching allocator: sizes in the message are those of PyTorch's format_size") {
   // 1,024 of a unit are not yet one of the next.
-  for (const auto& [bytes, text] : {std::pair{std::int64_t{1}, "1 bytes"}, std::pair{kib, "1024 bytes"},
-                                    std::pair{kib + 1, "1.00 KiB"}, std::pair{kib + 512, "1.50 KiB"},
-                                    std::pair{mib, "1024.00 KiB"}, std::pair{mib + mib / 4, "1.25 MiB"},
-                                    std::pair{gib, "1024.00 MiB"}, std::pair{gib + gib / 100, "1.01 GiB"},
-                                    std::pair{2048 * gib, "2048.00 GiB"}}) {
+  for (const auto& [bytes, text] :
+       {std::pair{std::int64_t{1}, "1 bytes"}, std::pair{kib, "1024 bytes"}, std::pair{kib + 1, "1.00 KiB"},
+        std::pair{kib + 512, "1.50 KiB"}, std::pair{mib, "1024.00 KiB"}, std::pair{mib + mib / 4, "1.25 MiB"},
+        std::pair{gib, "1024.00 MiB"}, std::pair{gib + gib / 100, "1.01 GiB"}, std::pair{2048 * gib, "2048.00 GiB"}}) {
     simulated_caching_allocator device{device_of(bytes)};
     CHECK(refusal_of(device, 4096 * gib) == refusal("4096.00 GiB", text, text, "0 bytes", "", "0 bytes", "0 bytes"));
   }
@@ -74,8 +73,7 @@ TEST_CASE("simulated caching allocator: a context is in use and not free, and a 
   simulated_caching_allocator device{device_of(64 * mib, 10 * mib)};
   int kept = 0;
   device.allocate(&kept, 30 * mib);
-  CHECK(refusal_of(device, 25 * mib) ==
-        refusal("26.00 MiB", "64.00 MiB", "24.00 MiB", "40.00 MiB", "", "30.00 MiB", "0 bytes"));
+  CHECK(refusal_of(device, 25 * mib) == refusal("26.00 MiB", "64.00 MiB", "24.00 MiB", "40.00 MiB", "", "30.00 MiB", "0 bytes"));
   caching_allocator_options half = device_of(64 * mib);
   half.per_process_memory_fraction = 0.5;
   simulated_caching_allocator limited{half};
