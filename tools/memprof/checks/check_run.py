@@ -489,6 +489,18 @@ def check_stacks_under_a_limit_of_the_stack():
             sys.exit("nobody is said to have asked for 70,000 bytes:\n" + ran.stderr + ran.stdout)
 
 
+def check_full_folder_of_traces():
+    """The program is not begun: it would run for hours for nothing."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        command = f"mount -t tmpfs -o size=1m none {name} || exit 77; TMPDIR={name} exec '{TOOL}' run -- '{PROGRAM}' words"
+        ran = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command], capture_output=True, text=True, check=False)
+        if ran.returncode == 77 or "unshare" in ran.stderr:
+            skip("no file system can be mounted here")
+        expect("the exit status", ran.returncode, 126)
+        expect("what was said", ran.stderr + ran.stdout,
+               f"memprof run: cannot record: '{name}' has 1.00 MiB left, and a trace takes 9.00 MiB at least; set TMPDIR to a folder with more\n")
+
+
 def check_stacks_value():
     said = Run([PROGRAM], "--stacks=none", wanted_status=2, needs_profile=False).said
     if "'none' is not a value; expected sampled or all" not in said:
