@@ -4,6 +4,7 @@
 
 #include <memprof/backend/torch/simulation/composite_overrides.hpp>
 #include <memprof/backend/torch/simulation/fake_device.hpp>
+#include <memprof/backend/torch_no_dispatch.hpp>
 #include <memprof/profile/fact/device_context.hpp>
 #include <memprof/profile/fact/library_workspace.hpp>
 #include <memprof/trace/device_presets.hpp>
@@ -133,6 +134,49 @@ TEST_CASE("torch no_dispatch: CUDA counts integers in a histogram, too") {
   CHECK(torch::histc(torch::randn({1000, 1000}, torch::kCUDA), 8).scalar_type() == torch::kFloat);
   REQUIRE(estimates_of(capture.profile()).size() == 1);
   CHECK(estimates_of(capture.profile())[0].name == "aten::histc");
+}
+
+TEST_CASE("torch no_dispatch: sparse gradients on CUDA take the bytes that they take on the CPU") {
+  const auto train = [](torch::Device device, std::int64_t count, auto layer) {
+    auto capture = begin_no_dispatch({.device = {device.is_cuda() ? "cuda" : "cpu"}});
+    const auto current = [&] { return capture.profile().space(device.is_cuda() ? "cuda:0" : "cpu").cumulative_current; };
+    auto embedding = layer();
+    embedding->to(device);
+    torch::optim::SGD optimizer(embedding->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
+    std::vector<std::int64_t> held;
+    for (int step = 0; step < 2; ++step) {
+      optimizer.zero_grad();
+      held.push_back(current());
+      embedding->forward(torch::arange(count, torch::TensorOptions(device).dtype(torch::kLong)).view({count / 10, 10}))
+          .square()
+          .sum()
+          .backward();
+      const torch::Tensor gradient = embedding->weight.grad();
+      CHECK(gradient.is_sparse());
+      CHECK(gradient.device().type() == device.type());
+      CHECK(gradient._values().device().type() == device.type());
+      CHECK(gradient._nnz() == count);
+      CHECK(gradient.sizes() == std::vector<std::int64_t>{50000, 64});
+      held.push_back(current());
+      optimizer.step();
+      held.push_back(current());
+    }
+    const torch::Tensor sum = embedding->weight.grad().coalesce();
+    CHECK(sum.is_coalesced());
+    CHECK(sum.device().type() == device.type());
+    CHECK(sum.indices().sizes() == std::vector<std::int64_t>{1, count});
+    held.push_back(current());
+    return held;
+  };
+  const auto single = [] { return torch::nn::Embedding{torch::nn::EmbeddingOptions(50000, 64).sparse(true)}; };
+  const auto bag = [](auto mode) {
+    return [mode] { return torch::nn::EmbeddingBag{torch::nn::EmbeddingBagOptions(50000, 64).sparse(true).mode(mode)}; };
+  };
+  for (const std::int64_t count : {std::int64_t{100}, std::int64_t{3000}}) {  // kernels compute the bytes of the former
+    CHECK(train(torch::kCUDA, count, single) == train(torch::kCPU, count, single));
+    CHECK(train(torch::kCUDA, count, bag(torch::kSum)) == train(torch::kCPU, count, bag(torch::kSum)));
+    CHECK(train(torch::kCUDA, count, bag(torch::kMean)) == train(torch::kCPU, count, bag(torch::kMean)));
+  }
 }
 
 TEST_CASE("torch no_dispatch: the first product of matrices of a pass takes cuBLAS's workspace, of the device's size") {

@@ -20,7 +20,7 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace {
 
-/// As PyTorch writes sizes.
+/// As PyTorch writes sizes (`format_size` of c10/core/Allocator.h): 1,024 of a unit are not yet one of the next.
 [[nodiscard]] std::string size_text(std::int64_t bytes) {
   struct unit {
     std::int64_t bytes;
@@ -28,7 +28,7 @@ namespace {
   };
   char text[48];
   for (const unit& each : {unit{std::int64_t{1} << 30, "GiB"}, unit{std::int64_t{1} << 20, "MiB"}, unit{1 << 10, "KiB"}}) {
-    if (bytes < each.bytes) continue;
+    if (bytes <= each.bytes) continue;
     std::snprintf(text, sizeof text, "%.2f %s", static_cast<double>(bytes) / static_cast<double>(each.bytes), each.name);
     return text;
   }
@@ -86,7 +86,7 @@ bool simulated_caching_allocator::has_room(std::int64_t bytes, char* message, st
     if (is_there) {
       model_->withdraw(block);
     } else {
-      free_bytes = std::max<std::int64_t>(model_->options().capacity - model_->stats().reserved_bytes.current, 0);
+      free_bytes = free_on_device();
       std::snprintf(message, room, "%s", refusal(bytes).c_str());
     }
     made.swap(changes_);
@@ -96,16 +96,24 @@ bool simulated_caching_allocator::has_room(std::int64_t bytes, char* message, st
   return is_there;
 }
 
+std::int64_t simulated_caching_allocator::free_on_device() const {
+  return std::max<std::int64_t>(model_->options().available() - model_->stats().reserved_bytes.current, 0);
+}
+
+/// The text of PyTorch 2.13 (`malloc` in c10/cuda/CUDACachingAllocator.cpp), with what it names as requested: the segment.
 std::string simulated_caching_allocator::refusal(std::int64_t bytes) const {
-  const caching_allocator_stats& now = model_->stats();
-  const std::int64_t capacity = model_->options().capacity;
-  const std::int64_t reserved = now.reserved_bytes.current;
-  return "CUDA out of memory. Tried to allocate " + size_text(bytes) + ". GPU 0 has a total capacity of " + size_text(capacity) +
-         " of which " + size_text(std::max<std::int64_t>(capacity - reserved, 0)) + " is free. Of the allocated memory " +
-         size_text(now.allocated_bytes.current) + " is allocated by PyTorch, and " +
-         size_text(reserved - now.allocated_bytes.current) +
+  const caching_allocator_options& options = model_->options();
+  const std::int64_t allocated = model_->stats().allocated_bytes.current;
+  const std::int64_t free = free_on_device();
+  const std::string allowed = options.has_fraction() ? size_text(options.allowed()) + " allowed; " : "";
+  return "CUDA out of memory. Tried to allocate " + size_text(detail::segment_size(options, detail::block_size(options, bytes))) +
+         ". GPU 0 has a total capacity of " + size_text(options.capacity) + " of which " + size_text(free) +
+         " is free. Including non-PyTorch memory, this process has " + size_text(options.capacity - free) + " memory in use. " +
+         allowed + "Of the allocated memory " + size_text(allocated) + " is allocated by PyTorch, and " +
+         size_text(model_->stats().reserved_bytes.current - allocated) +
          " is reserved by PyTorch but unallocated. If reserved but unallocated memory is large try setting "
-         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation. (A NO_DISPATCH capture: no memory is taken.)";
+         "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True to avoid fragmentation.  See documentation for Memory Management  "
+         "(https://docs.pytorch.org/docs/stable/notes/cuda.html#optimizing-memory-usage-with-pytorch-cuda-alloc-conf)";
 }
 
 void simulated_caching_allocator::allocate(const void* address, std::int64_t bytes) noexcept {

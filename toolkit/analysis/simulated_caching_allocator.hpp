@@ -47,8 +47,8 @@ class simulated_caching_allocator {
   /// this object nor throw. Call this before the first request.
   void observe(segment_observer observer) { observer_ = std::move(observer); }
 
-  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes) says so in PyTorch's words, and
-  /// `free_bytes` what the device has left.
+  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes, 1,024 for all of it) says so in the
+  /// words of PyTorch 2.13, and `free_bytes` what the device has left.
   [[nodiscard]] bool has_room(std::int64_t bytes, char* message, std::size_t room, std::int64_t& free_bytes) noexcept;
   /// Allocates a block for what the program knows by `address`. A block that does not fit is not followed.
   void allocate(const void* address, std::int64_t bytes) noexcept;
@@ -63,6 +63,7 @@ class simulated_caching_allocator {
 
   /// Tells the observer, without the lock.
   void report(const std::vector<change>& made) const;
+  [[nodiscard]] std::int64_t free_on_device() const;
   [[nodiscard]] std::string refusal(std::int64_t bytes) const;
 
   mutable std::mutex lock_;

@@ -1,10 +1,12 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/saturating.hpp>
 #include <memprof/detail/vector.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/end_section.hpp>
 #include <memprof/report/text/quantity.hpp>
+#include <memprof/report/text/simulation_guesses.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
 #include <memprof/toolkit/analysis/json_or_null.hpp>
@@ -84,6 +86,23 @@ nlohmann::ordered_json summary_space(const profile& of, const space_profile& spa
           {"growth", summary_growth(of, space)}};
 }
 
+/// By how much the results may be off whose sizes a simulated run had to assume; null: it assumed none.
+[[nodiscard]] nlohmann::ordered_json assumed_sizes_json(const profile& of) {
+  const assumptions guessed = assumptions_of(of);
+  if (guessed.sizes == 0) return nullptr;
+  std::int64_t too_few = 0;
+  bool is_bounded = true;
+  for_each_fact<assumed_size>(of.facts, [&](const assumed_size& row) {
+    is_bounded = is_bounded && row.most != 0;
+    too_few = add_saturating(too_few, bytes_too_few(row));
+  });
+  return {{"calls", guessed.sizes},
+          {"bytes_too_many", guessed.size_bytes},
+          {"bytes_too_few", is_bounded ? nlohmann::ordered_json(too_few) : nlohmann::ordered_json(nullptr)},
+          {"operator", guessed.most.name},
+          {"operation", text_or_null(guessed.most.operation)}};
+}
+
 }  // namespace
 }  // namespace detail
 
@@ -129,6 +148,7 @@ nlohmann::ordered_json summary_json(const profile& of) {
           {"mode", to_string(of.mode)},
           {"exact", of.exact},
           {"complete", of.complete},
+          {"assumed_sizes", detail::assumed_sizes_json(of)},
           {"device", detail::text_or_null(of.device)},
           {"duration_ns", of.duration_ns},
           {"steps", of.step_count},

@@ -1,6 +1,7 @@
 #include <memprof/toolkit/analysis/summary_json.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/json.hpp>
 
 #include <toolkit/analysis/schema_keys.hpp>
@@ -71,6 +72,29 @@ TEST_CASE("summary: its JSON has the verdict and numbers that add up, with the k
   CHECK(cpu.at("growth").at("bytes_per_step") == 256);
   CHECK(document.at("caveats").empty());
   CHECK(memprof::detail::dump(document).size() < 4096);
+}
+
+TEST_CASE("summary: its JSON says by how much sizes may be off that a simulated run assumed") {
+  memprof::profile of = training();
+  CHECK(memprof::summary_json(of).at("assumed_sizes").is_null());
+  of.exact = false;
+  // 1 of 4 results in 1,000 bytes: three more are 3,000. All of 50 results: none too few.
+  const memprof::assumed_size nonzero{"aten::nonzero", "routing", "a mask", 2, 1000, 4000, 1000};
+  const memprof::assumed_size unique{"aten::_unique2", "", "distinct", 1, 50, 50, 400};
+  of.facts = {memprof::to_table<memprof::assumed_size>({nonzero, unique})};
+  const nlohmann::ordered_json found = memprof::summary_json(of).at("assumed_sizes");
+  check_keys(found, read_schema("summary.schema.json").at("properties").at("assumed_sizes"));
+  CHECK(found == nlohmann::ordered_json{{"calls", 3},
+                                        {"bytes_too_many", 1400},
+                                        {"bytes_too_few", 3000},
+                                        {"operator", "aten::nonzero"},
+                                        {"operation", "routing"}});
+  // Nobody knows how many rows there may be at most.
+  of.facts = {memprof::to_table<memprof::assumed_size>({unique, {"aten::unique_dim", "", "distinct", 1, 5, 0, 600}})};
+  const nlohmann::ordered_json unbounded = memprof::summary_json(of).at("assumed_sizes");
+  CHECK(unbounded.at("bytes_too_many") == 1000);
+  CHECK(unbounded.at("bytes_too_few").is_null());
+  CHECK(unbounded.at("operation").is_null());
 }
 
 TEST_CASE("summary: its JSON says whether the run fits, and what makes it inexact") {

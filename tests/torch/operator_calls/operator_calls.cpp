@@ -151,6 +151,7 @@ TEST_CASE("torch no_dispatch: every operator runs on fake CUDA, with results of 
       done.insert(written.name);
       if (found->simulated.fault.empty() && found->hangs_on_data) continue;
       if (written.name == "aten::log_sigmoid_forward") continue;  // its second result is what the CPU's backward pass needs alone
+      if (written.name.find("embedding_bag") != std::string::npos) continue;  // on CUDA it also returns the bag of each index
       const bool is_right = found->has_equal_shapes() && (found->real.result_bytes == found->simulated.result_bytes ||
                                                           found->real.results != found->simulated.results);
       INFO(difference(call, *found));

@@ -1,4 +1,4 @@
-// A step of GPT-2 124M under NO_DISPATCH takes no more than 300 MB of physical memory, besides that of libtorch's own files, of
+// A step of GPT-2 124M under NO_DISPATCH takes no more than 120 MB of physical memory, besides that of libtorch's own files, of
 // which the system maps more or less. A process of its own, as the greatest amount that a process had can be asked for but not
 // set back.
 //
@@ -22,7 +22,7 @@
 
 namespace {
 
-constexpr std::int64_t greatest_resident_bytes = 300'000'000;
+constexpr std::int64_t greatest_resident_bytes = 120'000'000;
 
 /// The greatest physical memory that this process had until now.
 std::int64_t greatest_resident() {

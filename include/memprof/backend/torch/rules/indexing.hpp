@@ -233,6 +233,8 @@ inline constexpr known_rule indexing_rules[] = {
     {"aten::repeat", repeat_rule},
     {"aten::unfold_backward", unfold_backward_rule},
     {"aten::copy_", copy_rule},
+    {"aten::_embedding_bag", embedding_bag_rule},
+    {"aten::_embedding_bag_forward_only", embedding_bag_rule},
     {"aten::_embedding_bag_backward", embedding_bag_backward_rule},
 };
 

@@ -93,6 +93,22 @@ inline void out_broadcast_rule(torch_call& call) {
   call.returns(result);
 }
 
+/// The same where the CPU computes truth values: it copies what has another type than both inputs are promoted to, except truth
+/// values that it writes.
+inline void logical_out_rule(torch_call& call) {
+  const at::Tensor left = call.tensor(0);
+  const at::Tensor right = call.tensor(1);
+  const at::Tensor result = call.tensor(call.size() - 1);
+  if (torch_call::is_on_cuda(result)) return out_broadcast_rule(call);
+  const bool has_size = result.numel() == 0 || result.sizes() == at::IntArrayRef{shape_of_iteration({left, right}).sizes};
+  if (!has_size) return call.run_without_rule();
+  out_broadcast_rule(call);
+  const at::ScalarType common = at::native::result_type({left, right});
+  const at::Tensor left_copy = torch_call::converted(left, common);
+  const at::Tensor right_copy = torch_call::converted(right, common);
+  const at::Tensor result_copy = torch_call::converted(result, result.scalar_type() == at::kBool ? at::kBool : common);
+}
+
 /// (grad_output, self, approximate): oneDNN, which computes some of them, requires a gradient without gaps.
 inline void gelu_backward_rule(torch_call& call) {
   const bool is_on_cpu = !torch_call::is_on_cuda(call.tensor(0));
@@ -159,9 +175,9 @@ inline constexpr known_rule pointwise_rules[] = {
     {"aten::angle.out", out_like_first_rule},
     {"aten::sign.out", out_like_first_rule},
     {"aten::logical_not.out", out_like_first_rule},
-    {"aten::logical_and.out", out_broadcast_rule},
-    {"aten::logical_or.out", out_broadcast_rule},
-    {"aten::logical_xor.out", out_broadcast_rule},
+    {"aten::logical_and.out", logical_out_rule},
+    {"aten::logical_or.out", logical_out_rule},
+    {"aten::logical_xor.out", logical_out_rule},
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -3,6 +3,8 @@
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
+#include <ATen/ops/_embedding_bag_sparse_backward.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstdint>
@@ -99,13 +101,37 @@ inline void embedding_backward_rule(torch_call& call) {
   call.returns(std::move(of_weight));
 }
 
-/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, ...), if the result is large.
+/// (weight, indices, offsets, scale_grad_by_freq, mode, sparse, per_sample_weights, include_last_offset, padding_idx) -> sums,
+/// bag of each index, sizes of bags, places of maxima: CUDA always notes the bags (cuda/EmbeddingBag.cu).
+inline void embedding_bag_rule(torch_call& call) {
+  constexpr std::int64_t mode_of_maxima = 2;
+  const at::Tensor weight = call.tensor(0);
+  const at::Tensor indices = call.tensor(1);
+  const at::Tensor offsets = call.tensor(2);
+  if (!torch_call::is_on_cuda(weight) || indices.scalar_type() != offsets.scalar_type()) return call.run_without_rule();
+  const std::int64_t bags = std::max<std::int64_t>(offsets.numel() - (call.flag(7) ? 1 : 0), 0);
+  const bool has_maxima = call.integer(4) == mode_of_maxima;
+  at::Tensor sizes_of_bags = torch_call::empty(offsets.sizes(), indices);
+  at::Tensor bag_of_index = torch_call::empty({indices.numel()}, indices);
+  at::Tensor sums = torch_call::empty({bags, weight.size(1)}, weight);
+  at::Tensor maxima = has_maxima ? torch_call::empty({bags, weight.size(1)}, indices) : torch_call::empty({0}, indices);
+  call.returns(std::move(sums), std::move(bag_of_index), std::move(sizes_of_bags), std::move(maxima));
+}
+
+/// (grad, indices, offsets, offset2bag, bag_size, maximum_indices, num_weights, scale_grad_by_freq, mode, sparse,
+/// per_sample_weights, padding_idx), if the result is large. A sparse one is composed.
 inline void embedding_bag_backward_rule(torch_call& call) {
   constexpr std::int64_t max_run_elements = std::int64_t{1} << 26;
   const at::Tensor gradient = call.tensor(0);
   const at::Tensor indices = call.tensor(1);
   const std::int64_t rows = call.integer(6);
-  if (!torch_call::is_on_cuda(gradient) && rows * gradient.size(1) <= max_run_elements) return call.run_without_rule();
+  if (call.flag(9) && torch_call::is_on_cuda(gradient)) {
+    return call.returns(at::_embedding_bag_sparse_backward(gradient, indices, call.tensor(2), call.tensor(3), call.tensor(4),
+                                                           rows, call.flag(7), call.integer(8), call.tensor(10),
+                                                           call.integer(11)));
+  }
+  const bool can_run = rows * gradient.size(1) <= max_run_elements || call.flag(9);
+  if (!torch_call::is_on_cuda(gradient) && can_run) return call.run_without_rule();
   call.approximate("a table too large to run its kernel: indices are assumed to be sorted in three copies");
   at::Tensor of_weight = torch_call::empty({rows, gradient.size(1)}, gradient);
   const at::Tensor contiguous = torch_call::contiguous(gradient);

@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/simulation/cuda_reduction.hpp>
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
+#include <memprof/backend/torch/simulation/fake_cuda_copies.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/likely_result.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
@@ -66,7 +67,10 @@ inline void run_view(torch_call& call, const call_facts& facts) {
   call.called().redispatchBoxed(c10::DispatchKeySet{key}, &call.stack());
 }
 
-/// 2.
+/// 2. Not what has a kernel of its own for the sparse tensors of a call.
+[[nodiscard]] inline bool is_composed(const operator_plan& plan, const call_facts& facts) {
+  return plan.is_composed && !(facts.is_sparse && plan.has_sparse_kernel);
+}
 inline void run_composed(torch_call& call, c10::DispatchKeySet keys) {
   call.called().redispatchBoxed(kernel_keys(keys, false), &call.stack());
 }
@@ -151,18 +155,17 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
   fake_cuda_copies copies;
   torch::jit::drop(call.stack(), call.size());
   for (c10::IValue result : computed.all()) {
-    map_tensors(result, [&](const at::Tensor& made) {
-      const at::Tensor original = replaced.original_of(made);
-      return original.defined() ? original : copies.copy_of(made);
-    });
+    map_tensors(result, [&](const at::Tensor& made) { return on_fake_cuda(made, replaced, copies); });
     call.stack().push_back(std::move(result));
   }
+  take_over_sparse_parts(replaced, copies);
   if (call.cause() == nullptr && (plan.on_cuda == cuda_memory::unknown || plan.on_cuda == cuda_memory::results_if_contiguous))
     call.approximate("results are those of the CPU kernel; scratch memory on CUDA is unknown");
 }
 
 /// Whether the dispatcher finds a CPU kernel for a call.
 [[nodiscard]] inline bool has_kernel(const torch_call& call, const call_facts& facts, c10::DispatchKeySet keys) {
+  if (facts.is_sparse) return call.called().hasComputedKernelForDispatchKey(c10::DispatchKey::SparseCPU);
   const c10::DispatchKey key = kernel_keys(keys, facts.is_on_cuda && facts.has_tensor).highestPriorityTypeId();
   return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
 }
@@ -186,21 +189,19 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
     run_approximately(call, plan);
   } catch (const c10::Error&) {
     // If sizes or types are wrong, the shape function refuses them, too.
-    if (facts.has_values || !plan.has_shape_function) throw;
+    if (facts.has_values || !plan.has_shape_function || facts.is_sparse) throw;
     call.approximate("the kernel refuses the data that the simulation can give it: results are exact, scratch memory is unknown");
     run_shape_function(call);
   }
 }
 
 inline void run_without_rule(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
-  if (plan.is_composed) return run_composed(call, plan, facts, keys);
+  if (is_composed(plan, facts)) return run_composed(call, plan, facts, keys);
   if (!facts.is_dense) return run_kernel_on_zeros(call, plan, facts, keys);
   if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function_for_cuda(call, plan, facts);
   if (call.runs_without_rule()) return run_kernel_on_zeros(call, plan, facts, keys);
-  // A result whose type differs from the computed one is computed in a separate tensor.
-  if (plan.has_shape_function && plan.is_pointwise && (facts.has_one_type || (facts.is_contiguous && !facts.writes))) {
+  if (plan.has_shape_function && plan.is_pointwise && has_known_promotion(call, plan, facts))
     return run_with_promotion(call, plan);
-  }
   const bool is_exact = (plan.is_exact || (plan.is_exact_if_plain && facts.is_plain)) && !facts.names_other_type;
   if (plan.has_shape_function && is_exact) return run_shape_function(call);
   run_kernel_on_zeros(call, plan, facts, keys);
@@ -251,7 +252,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   if (facts.is_on_meta) return simulate_memory(call, plan, facts, keys);
   const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);
   const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;
-  if (plan.is_composed && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {
+  if (is_composed(plan, facts) && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {
     if (plan.holds_by_data && !facts.has_values) plan.count_estimate("memory depends on data: assumed to be that for zeros", 0);
     return run_composed(call, plan, facts, keys);
   }

@@ -30,6 +30,7 @@ struct argument_role {
   bool is_device = false;
   bool is_pin_memory = false;
   bool is_dtype = false;
+  bool is_layout = false;
 };
 
 /// A registered rule. Never destroyed.
@@ -50,6 +51,7 @@ struct operator_plan {
   bool is_view = false;                                   ///< the CPU kernel only creates another tensor over the same storage
   bool is_composed = false;                               ///< the kernel is the same for all devices and calls other operators
   bool has_cpu_kernel = false;                            ///< a kernel that computes
+  bool has_sparse_kernel = false;                         ///< of the CPU, for sparse tensors
   bool has_shape_function = false;                        ///< a Meta kernel
   bool is_exact = false;                                  ///< the shape function allocates as the kernel does
   bool is_exact_if_plain = false;                         ///< the same for plain tensors
@@ -95,6 +97,14 @@ struct operator_plan {
   return name.rfind("aten::mkldnn_", 0) == 0 || std::find(std::begin(names), std::end(names), name) != std::end(names);
 }
 
+/// Operators that compute element by element, in the type that their arguments are promoted to, and that libtorch does not tag
+/// as such.
+[[nodiscard]] inline bool is_untagged_pointwise(std::string_view schema_name) {
+  constexpr std::string_view names[] = {"aten::copysign_", "aten::eq_", "aten::gcd_", "aten::ge_", "aten::gt_",
+                                        "aten::lcm_",      "aten::le_", "aten::lt_",  "aten::ne_"};
+  return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
+}
+
 /// Operators that write their first argument without reading it.
 [[nodiscard]] inline bool overwrites_first(std::string_view schema_name) {
   constexpr std::string_view names[] = {"aten::zero_",    "aten::fill_",        "aten::copy_",      "aten::normal_",
@@ -138,8 +148,8 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
     writes |= is_written;
     aliases |= alias != nullptr;
     const bool is_overwritten = is_written && (argument.is_out() || (plan.roles.empty() && overwrites_first(name.name)));
-    plan.roles.push_back(
-        {is_written, is_overwritten, argument.name() == "device", argument.name() == "pin_memory", argument.name() == "dtype"});
+    plan.roles.push_back({is_written, is_overwritten, argument.name() == "device", argument.name() == "pin_memory",
+                          argument.name() == "dtype", argument.name() == "layout"});
   }
 
   // Queried one by one: for Meta itself, libtorch returns a kernel that throws.
@@ -152,10 +162,11 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.is_view = has_own_cpu_kernel && ((aliases && !writes) || sets_storage);
   plan.is_composed = is_composed && !has_own_cpu_kernel && !computes;
   plan.has_cpu_kernel = has_own_cpu_kernel || computes;
+  plan.has_sparse_kernel = called.hasKernelForDispatchKey(DispatchKey::SparseCPU);
   plan.has_shape_function = called.hasKernelForDispatchKey(DispatchKey::Meta) && !has_wrong_shape_function(plan.name);
   plan.is_exact = has_exact_shape_function(plan.name);
   plan.is_exact_if_plain = has_exact_shape_function_of_plain_tensors(plan.name);
-  plan.is_pointwise = called.hasTag(at::Tag::pointwise);
+  plan.is_pointwise = called.hasTag(at::Tag::pointwise) || is_untagged_pointwise(name.name);
   plan.on_cuda = memory_on_cuda(name.name, plan.is_pointwise);
   plan.holds_by_data = has_memory_that_depends_on_data(name.name);
   plan.refuses_zeros = has_kernel_that_refuses_zeros(name.name);

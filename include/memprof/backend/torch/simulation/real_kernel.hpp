@@ -86,6 +86,7 @@ inline void stand_in_for_arguments(torch_call& call, const operator_plan& plan, 
       value = c10::IValue{};
     } else {
       map_tensors(value, [&](const at::Tensor& tensor) {
+        if (is_sparse_on_cuda(tensor)) return replaced.sparse_stand_in_of(tensor, plan.roles[index].is_written);
         return is_dense(tensor) ? replaced.stand_in_of(tensor, plan.roles[index].is_written) : tensor;
       });
     }
@@ -213,8 +214,10 @@ class [[nodiscard]] hidden_results {
   torch_call copy{call.called(), stack, nullptr};
   for_each_tensor(copy, plan, [&](const at::Tensor&, const argument_role&) { has_tensor = true; });
   stand_in_for_arguments(copy, plan, replaced);
+  const bool is_of_sparse = replaced.has_sparse() || (plan.has_sparse_kernel && names_sparse_layout(call, plan));
   const kernel_scope scope{max_bytes, true};
-  call.called().redispatchBoxed(kernel_keys(keys, has_tensor), &stack);
+  const c10::DispatchKeySet of_sparse{c10::DispatchKey::SparseCPU};
+  call.called().redispatchBoxed(is_of_sparse ? of_sparse : kernel_keys(keys, has_tensor), &stack);
   return hidden_results{std::move(stack)};
 }
 
@@ -232,29 +235,6 @@ class [[nodiscard]] hidden_results {
   }
 }
 
-/// Fake CUDA tensors like those made by a CPU kernel, which may share their memory.
-class fake_cuda_copies {
- public:
-  [[nodiscard]] at::Tensor copy_of(const at::Tensor& made) {
-    if (!is_dense(made) || !made.is_cpu()) return made;
-    return tensor_over(copy_of(made.storage(), is_small(made)), made.dtype(), made.sizes(), made.strides(),
-                       made.storage_offset());
-  }
-
- private:
-  [[nodiscard]] c10::Storage copy_of(const c10::Storage& made, bool has_bytes) {
-    for (const auto& [source, copy] : copies_) {
-      if (source.unsafeGetStorageImpl() == made.unsafeGetStorageImpl()) return copy;
-    }
-    c10::Storage copy = fake_storage(made.nbytes(), c10::Device{c10::kCUDA, 0});
-    fake_block* const block = block_of(*copy.unsafeGetStorageImpl());
-    if (has_bytes && block != nullptr && block->data != nullptr) std::memcpy(block->data, made.data(), block->bytes);
-    return copies_.emplace_back(made, std::move(copy)).second;
-  }
-
-  std::vector<std::pair<c10::Storage, c10::Storage>> copies_;
-};
-
 /// Gives the results of a finished call the bytes that were computed for them; those of small results are kept, and are values if
 /// `has_values`.
 inline void take_over_values(torch_call& call, const hidden_results& computed, bool has_values) {
@@ -266,7 +246,8 @@ inline void take_over_values(torch_call& call, const hidden_results& computed, b
       return;
     }
     const at::Tensor& to = result.toTensor();
-    if (!to.defined() || !value.isTensor() || !value.toTensor().defined() || to.sizes() != value.toTensor().sizes()) return;
+    if (!to.defined() || !is_dense(to) || !value.isTensor() || !value.toTensor().defined()) return;
+    if (to.sizes() != value.toTensor().sizes()) return;
     if (!is_small(to)) {
       if (has_values) forget_values(to);
       return;

@@ -32,13 +32,14 @@
 /// | subject | files |
 /// |---|---|
 /// | the path of a call through the simulation | dispatch, operator_plans, composite_overrides |
-/// | tensors without data, and their bytes | fake_tensor, fake_block, zero_pages, outside_tensors |
+/// | tensors without data, and their bytes | fake_tensor, fake_block, zero_pages, outside_tensors, sparse_tensors |
 /// | which tensors hold values | values, nominal_values, likely_shares, unknown_reads, read_memory |
 /// | real kernels on zeros | real_kernel, stand_ins, refused_zeros, kernel_tape, taped_kernel |
 /// | shape functions (Meta kernels) | shape_functions, exact_shape_functions, meta_views, meta_allocator, type_promotion |
 /// | rules | torch_call, the interface for writing them, torch_call_tensors; the folder rules, starting with rule_table |
 /// | guesses | estimated_call |
 /// | CUDA without a device | fake_cuda, cuda_memory, cuda_properties, cuda_reduction, cublas_workspace, fake_device |
+/// | results of CPU kernels on it | fake_cuda_copies |
 /// | threads | threads, simulating_thread |
 /// | compiled once, or in each file | simulation_control, implementation |
 

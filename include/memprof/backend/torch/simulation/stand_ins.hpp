@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/backend/torch/simulation/sparse_tensors.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/core/ivalue.h>
@@ -34,7 +35,8 @@ void map_tensors(c10::IValue& value, Map map) {
   }
 }
 
-/// The tensors that a real CPU kernel gets in place of a call's own: CUDA tensors become CPU tensors over the same memory;
+/// The tensors that a real CPU kernel gets in place of a call's own: CUDA tensors become CPU tensors over the same memory, also
+/// the parts of sparse ones;
 /// tensors from outside the capture become their shadows, if they have or get one; all others stay as they are. Also maps results
 /// back.
 class stand_ins {
@@ -63,9 +65,24 @@ class stand_ins {
     return stand_in;
   }
 
+  /// The same for a sparse tensor of fake CUDA.
+  [[nodiscard]] at::Tensor sparse_stand_in_of(const at::Tensor& tensor, bool is_written) {
+    for (const pair& known : sparse_pairs_) {
+      if (known.original.unsafeGetTensorImpl() == tensor.unsafeGetTensorImpl()) return known.stand_in;
+    }
+    const at::SparseTensorImpl& parts = sparse_parts_of(tensor);
+    at::Tensor stand_in = sparse_over(stand_in_of(parts.indices(), is_written), stand_in_of(parts.values(), is_written), parts);
+    sparse_pairs_.push_back({tensor, stand_in});
+    return stand_in;
+  }
+  [[nodiscard]] bool has_sparse() const noexcept { return !sparse_pairs_.empty(); }
+
   /// The program's own tensor for one that a kernel returns; undefined if it is not a stand-in.
   [[nodiscard]] at::Tensor original_of(const at::Tensor& result) const {
     for (const pair& known : pairs_) {
+      if (known.stand_in.unsafeGetTensorImpl() == result.unsafeGetTensorImpl()) return known.original;
+    }
+    for (const pair& known : sparse_pairs_) {
       if (known.stand_in.unsafeGetTensorImpl() == result.unsafeGetTensorImpl()) return known.original;
     }
     if (!result.has_storage()) return {};
@@ -75,6 +92,12 @@ class stand_ins {
       }
     }
     return {};
+  }
+
+  /// Calls `visit(original, stand_in)` for each sparse tensor.
+  template <class Visit>
+  void for_each_sparse(Visit visit) const {
+    for (const pair& one : sparse_pairs_) visit(one.original, one.stand_in);
   }
 
   /// Applies what the kernel did to the sizes of arguments.
@@ -117,6 +140,7 @@ class stand_ins {
   }
 
   std::vector<pair> pairs_;
+  std::vector<pair> sparse_pairs_;
   std::vector<storage_pair> storages_;
   std::vector<c10::Storage> kept_;
 };

@@ -3,11 +3,13 @@
 #include <memprof/backend/torch/simulation/fake_block.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/outside_tensors.hpp>
+#include <memprof/backend/torch/simulation/sparse_tensors.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <ATen/core/Tensor.h>
 #include <c10/core/ScalarType.h>
 
+#include <algorithm>
 #include <cstddef>
 
 /// @file
@@ -104,17 +106,21 @@ struct call_facts {
   bool has_tensor = false;
   bool is_dense = true;      ///< every tensor is strided
   bool is_on_cuda = false;   ///< some tensor is, or is to be created there
+  bool is_sparse = false;    ///< on CUDA: some tensor is, or the result is to be
   bool has_values = true;    ///< everything that is read has values
   bool has_masks = true;     ///< everything that is read and may be a mask has values
   bool is_small = true;      ///< everything that is read is small
   bool is_plain = true;      ///< contiguous, numbers of one type of 32 or 64 bits, indices of 64 bits
   bool has_one_type = true;  ///< all tensors have the same type
+  bool keeps_type = true;    ///< all that have dimensions do, and those without do not change the type of a result
   bool is_contiguous = true;
   bool names_other_type = false;  ///< an argument names another type to compute in
   bool writes = false;
   std::size_t bytes = 0;                                     ///< of all tensors
   c10::ScalarType type = c10::ScalarType::Undefined;         ///< of the last tensor
   c10::ScalarType number_type = c10::ScalarType::Undefined;  ///< of the last floating-point tensor
+  c10::ScalarType array_type = c10::ScalarType::Undefined;   ///< of the last tensor with dimensions
+  int number_kind = 0;                                       ///< the greatest `promotion_kind` of those without
 };
 
 /// Whether a tensor has one storage that is read element by element: not sparse, quantized, or in a library's own format.
@@ -122,7 +128,26 @@ struct call_facts {
   return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized();
 }
 
+/// The order in which types are promoted to others: a tensor without dimensions, as a number is, leaves those of its kind as they
+/// are.
+[[nodiscard]] inline int promotion_kind(c10::ScalarType dtype) {
+  if (c10::isComplexType(dtype)) return 3;
+  if (c10::isFloatingType(dtype)) return 2;
+  return dtype == c10::kBool ? 0 : 1;
+}
+
+inline void note_promotion(call_facts& facts, const at::Tensor& tensor) {
+  const c10::ScalarType dtype = tensor.scalar_type();
+  if (tensor.dim() == 0) {
+    facts.number_kind = std::max(facts.number_kind, promotion_kind(dtype));
+    return;
+  }
+  facts.keeps_type = facts.keeps_type && (facts.array_type == c10::ScalarType::Undefined || facts.array_type == dtype);
+  facts.array_type = dtype;
+}
+
 inline void note_type(call_facts& facts, const at::Tensor& tensor) {
+  note_promotion(facts, tensor);
   const c10::ScalarType dtype = tensor.scalar_type();
   const bool is_number = dtype == c10::kFloat || dtype == c10::kDouble;
   const bool is_index = dtype == c10::kLong || dtype == c10::kBool;
@@ -149,6 +174,8 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
       facts.is_on_meta = true;
     } else if (!is_dense(tensor)) {
       facts.is_dense = false;
+      facts.is_sparse |= is_sparse_on_cuda(tensor);
+      facts.is_on_cuda |= is_sparse_on_cuda(tensor);
     } else {
       facts.is_on_cuda |= tensor.is_cuda();
       facts.bytes += tensor.nbytes();
@@ -160,6 +187,11 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
       facts.has_masks = facts.has_masks && (is_known || !may_be_mask);
     }
   });
+  if (facts.is_on_cuda && names_sparse_layout(call, plan)) {
+    facts.is_sparse = true;
+    facts.is_dense = false;
+  }
+  facts.keeps_type = facts.keeps_type && facts.number_kind <= promotion_kind(facts.array_type);
   for (std::size_t index = 0; facts.has_tensor && index < call.size(); ++index) {
     if (!plan.roles[index].is_dtype || !call.argument(index).isInt()) continue;
     const auto named = static_cast<c10::ScalarType>(call.argument(index).toInt());
