@@ -1,4 +1,4 @@
-"""Comparing, checking, merging and estimating: what `memprof compare`, `check`, `merge` and `estimate` do."""
+"""Comparing, checking, merging and estimating: what `memprof compare`, `waterfall`, `check`, `merge` and `estimate` do."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from ._core import (
     Trace,
     TrainingEstimate,
     TrainingSetup,
+    Waterfall,
     _all_numbers,
     _baseline,
     _check,
@@ -29,6 +30,7 @@ from ._core import (
     _open_recording,
     _parse_byte_size,
     _rank_files,
+    _waterfall,
 )
 
 TYPE_CHECKING = False
@@ -73,6 +75,30 @@ def compare(
     if segment and at_end:
         raise ValueError("segment and at_end are two moments; give one")
     return _compare(_all_opened(before), _all_opened(after), space, segment, at_end, any_program)
+
+
+def waterfall(
+    runs: Sequence[Recording | TrainingEstimate] | Mapping[str, Recording | TrainingEstimate],
+    *,
+    parts: Mapping[str, str] = {},
+    space: str = "",
+) -> Waterfall:
+    """Two or three accounts of one step side by side, with every byte by which their peaks differ (docs/estimate.md).
+
+    `runs` are an estimate (`estimate_step(..., trace=True)`), a run without dispatch and a real one, or two of them, in the order of the
+    columns; a mapping gives the columns their titles. `parts` assigns operations to a part: `{"encoder/*/attn/**": "attention"}`.
+    `space` is the memory space of the runs, by default the one with the greatest peak.
+    """
+    from collections.abc import Mapping  # typing's costs an import
+
+    titles, given = (list(runs), list(runs.values())) if isinstance(runs, Mapping) else ([""] * len(runs), list(runs))
+    estimates = [isinstance(run, TrainingEstimate) for run in given]
+    if any(estimates[1:]):
+        raise ValueError("an estimate is the first column of a waterfall")
+    if estimates[:1] == [True] and not titles[0]:
+        titles[0] = "estimate"
+    opened = [run.trace if isinstance(run, TrainingEstimate) else _opened(run) for run in given]
+    return _waterfall(opened, titles, estimates[:1] == [True], list(parts.items()), space)
 
 
 def baseline(run: Recording) -> RunBaseline:

@@ -7,6 +7,7 @@
 #include "recording.hpp"
 #include "script_run.hpp"
 #include "text_output.hpp"
+#include "tt_log_reading.hpp"
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
@@ -280,15 +281,6 @@ int run(const tt_arguments& arguments, bool only_logs) {
 }
 
 }  // namespace
-
-tt_reading read_tt_log(std::FILE* file, const std::string& path, memprof::trace& trace, std::uint32_t operations) {
-  memprof::tt_log_source source{file, path};
-  memprof::capture_info info = memprof::tt_log_source::info();
-  info.operations = operations;
-  memprof::trace_writer writer{trace, info};
-  writer.finish(source.write_to(writer));
-  return {memprof::remarks_on(source), source.status().damage, memprof::is_whole(source.status())};
-}
 
 void add_tt_mlir(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<tt_arguments>();
