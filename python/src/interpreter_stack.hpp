@@ -20,7 +20,7 @@ class interpreter_stack {
   static void begin(std::size_t from_bytes, std::string own_folder);
 
   /// The label that an allocation of that size gets: the name of the calling thread's stack, as docs/trace_format.md has it. 0:
-  /// the block is too small, the thread executes no Python, or its stack cannot be named. Some 10 us at a depth of 20 calls.
+  /// the block is too small, the thread executes no Python, or its stack cannot be named. Some 0.25 us a call of the stack.
   [[nodiscard]] static std::uint32_t label_of_caller(std::size_t bytes) noexcept;
 
   /// Of blocks since `begin`: those whose stack could not be named.

@@ -293,3 +293,31 @@ def test_a_claimed_device_has_them_too() -> None:
     file = pathlib.Path(__file__).name
     assert found is not None and found.space == "cuda:0"
     assert callers(capture.trace) == {f"{sys._getframe().f_code.co_qualname} ({file}:{line})": 8 * MIB}
+
+
+def test_workers_have_lines_in_traces_of_their_own(tmp_path: pathlib.Path) -> None:
+    script(
+        tmp_path,
+        samples="""
+        import torch
+
+        class Samples(torch.utils.data.Dataset):
+            def __len__(self):
+                return 4
+
+            def __getitem__(self, index):
+                return torch.ones(1 << 18)
+        """,
+        train="""
+        import torch
+        from samples import Samples
+
+        for batch in torch.utils.data.DataLoader(Samples(), batch_size=2, num_workers=2, multiprocessing_context="fork"):
+            pass
+        """,
+    )
+    run = [sys.executable, "-m", "memprof", "run", "--children", "--stacks", "--trace", "run.memtrace", "train.py"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    found = [set(callers(trace)) for trace in map(memprof.Trace, tmp_path.glob("*.memtrace")) if trace.peak_callers() is not None]
+    assert len([each for each in found if "Samples.__getitem__ (samples.py:8)" in each]) == 2, found

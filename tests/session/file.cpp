@@ -1,6 +1,8 @@
 // A session that leaves the JSON of pie's memory profiler, as its document describes it.
 #include <memprof/memprof.hpp>
+#include <memprof/record/event_sink.hpp>
 #include <memprof/record/session.hpp>
+#include <memprof/record/session_settings.hpp>
 #include <memprof/toolkit/format/pie/session_file.hpp>
 
 #include <catch2/catch_approx.hpp>
@@ -51,7 +53,7 @@ class device {
 
   std::uintptr_t allocate(double megabytes) {
     next_ += std::uintptr_t{1} << 32;
-    space_.allocate(next_, static_cast<std::size_t>(megabytes * mb + 0.5));
+    memprof::event_sink{}.allocate(space_, next_, static_cast<std::size_t>(megabytes * mb + 0.5));
     return next_;
   }
   void allocate(double megabytes, int tensors) {
