@@ -1,13 +1,18 @@
 // A session that leaves the JSON of pie's memory profiler, as its document describes it.
 #include <memprof/memprof.hpp>
+#include <memprof/profile/trace_profile.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/session.hpp>
 #include <memprof/record/session_settings.hpp>
 #include <memprof/toolkit/format/pie/session_file.hpp>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <catch2/catch_approx.hpp>
 #include <catch2/catch_test_macros.hpp>
 
+#include <csignal>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -163,6 +168,32 @@ TEST_CASE("session: a trace that was asked for stays beside the JSON") {
   REQUIRE(files_in(folder.path(), ".memtrace").size() == 1);
   CHECK(files_in(folder.path(), ".memtrace").front().stem() == files_in(folder.path(), ".json").front().stem());
   check_document(read(files_in(folder.path(), ".json").front()));
+}
+
+TEST_CASE("session: a program that a signal ends leaves the JSON, and the trace beside it") {
+  const scratch_folder folder;
+  const pid_t child = ::fork();
+  if (child == 0) {
+    std::signal(SIGTERM, SIG_DFL);  // not Catch2's
+    memprof::session_options options{.output_dir = folder.path().string(), .enabled = true};
+    options.format = memprof::session_format::session;
+    const memprof::session session{options};
+    serve();
+    ::raise(SIGTERM);
+    for (;;) ::pause();
+  }
+  int status = 0;
+  REQUIRE(::waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  CHECK(WTERMSIG(status) == SIGTERM);
+  REQUIRE(files_in(folder.path(), ".json").size() == 1);
+  const json found = read(files_in(folder.path(), ".json").front());
+  check_document(found);
+  REQUIRE(files_in(folder.path(), ".memtrace").size() == 1);
+  const std::string trace = files_in(folder.path(), ".memtrace").front().string();
+  const json again = json::parse(memprof::session_text_of(memprof::profile_of(std::filesystem::path{trace}), trace));
+  CHECK(again["operation_summary"] == found["operation_summary"]);
+  CHECK(again["operation_allocations"] == found["operation_allocations"]);
 }
 
 TEST_CASE("session: the JSON of a profile alone has the same numbers, and says what it lacks") {
