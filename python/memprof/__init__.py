@@ -13,7 +13,7 @@ while no capture is active, so that an instrumented program also runs unprofiled
 
 from __future__ import annotations
 
-from ._analyses import baseline, check, compare, decoder, estimate, estimate_step, find_fit, merge, waterfall
+from ._analyses import baseline, check, compare, decoder, estimate, estimate_step, find_fit, import_recording, merge, waterfall
 from ._capture import Capture, NoDispatch, capture, no_dispatch, real_scope, track, track_operation
 from ._core import (
     CheckReport,
@@ -51,7 +51,6 @@ from ._core import (
     snapshot,
 )
 from ._core import version as __version__
-from ._imports import import_recording
 from ._notebook import repr_html
 
 __all__ = [

@@ -155,7 +155,7 @@ def test_nested_modules_name_the_line_of_the_program(tmp_path: pathlib.Path) -> 
     ).stdout
     stack = next(line for line in collapsed.splitlines() if "Linear.forward" in line)
     assert "memprof/" not in collapsed and "_modules.py" not in collapsed and "run.py" not in collapsed
-    assert re.search(r"<module> \(train.py:6\).*Model.forward \(model.py:19\).*Block.forward \(model.py:9\).*Linear.forward \(linear.py:\d+\)", stack)
+    assert re.search(r"<module> \(train.py:6\).*Model.forward \(model.py:20\).*Block.forward \(model.py:9\).*Linear.forward \(linear.py:\d+\)", stack)
     largest = subprocess.run([sys.executable, "-m", "memprof", "show", "--blocks", "2", "run.memtrace"], cwd=tmp_path, capture_output=True, text=True).stdout
     assert "Block.forward (model.py:9)" in largest and "Block.forward (model.py:10)" in largest
 
