@@ -69,7 +69,8 @@ options options_for(const memprof::decoder_model& model, const memprof::training
   refuse(setup.gradient_type.value_or(setup.type) != setup.type, "gradients of another dtype");
   refuse(setup.state_type.value_or(setup.type) != setup.type, "optimizer state of another dtype");
   refuse(!(setup.layers == memprof::plain_layers), "layers as of PyTorch");
-  refuse(setup.parallel.tensor != 1 || setup.parallel.pipeline != 1 || setup.parallel.data != 1, "other devices to share with");
+  refuse(setup.parallel.tensor != 1 || setup.parallel.pipeline != 1 || setup.parallel.data != 1 || setup.parallel.context != 1,
+         "other devices to share with");
   refuse(model.positions != 0 && model.positions != setup.seq_len, "positions beyond a sequence");
   const auto size = [](std::int64_t value) { return static_cast<std::size_t>(value); };
   options result;
@@ -82,7 +83,7 @@ options options_for(const memprof::decoder_model& model, const memprof::training
                   .mlp_width = size(model.mlp_width),
                   .architecture = model.is_llama() ? architecture::llama : architecture::gpt2,
                   .tied_output = model.tied_output,
-                  .memory_efficient = setup.recompute_blocks};
+                  .memory_efficient = setup.recompute == memprof::recomputation_kind::blocks};
   result.batch_size = size(setup.batch_size);
   result.micro_batches = size(setup.micro_batches);
   result.dtype = setup.type;

@@ -50,18 +50,17 @@ int main() {
   std::puts("|---|---|---|---|---|---|");
   for (const setting& each : settings) {
     const memprof::decoder_model& model = memprof::find_decoder(each.model).model;
-    for (const bool recompute : {false, true}) {
-      const memprof::training_setup setup{.batch_size = each.batch_size,
-                                          .seq_len = each.seq_len,
-                                          .type = memprof::dtype::bfloat16,
-                                          .recompute_blocks = recompute};
+    for (const auto recompute : {memprof::recomputation_kind::off, memprof::recomputation_kind::blocks}) {
+      const memprof::training_setup setup{
+          .batch_size = each.batch_size, .seq_len = each.seq_len, .type = memprof::dtype::bfloat16, .recompute = recompute};
       const std::int64_t estimated = memprof::estimate_training_step(model, setup).space().cumulative_peak;
       const std::int64_t measured = measured_peak(model, setup);
       const double difference = 100.0 * static_cast<double>(estimated - measured) / static_cast<double>(measured);
       failures += std::abs(difference) > max_percent;
       std::printf("| %s | %lld × %lld | %s | %s | %s | %s %% |\n", std::string{each.model}.c_str(),
                   static_cast<long long>(each.batch_size), static_cast<long long>(each.seq_len),
-                  recompute ? "recomputed" : "kept", memprof::detail::with_thousands(std::to_string(estimated)).c_str(),
+                  recompute == memprof::recomputation_kind::off ? "kept" : "recomputed",
+                  memprof::detail::with_thousands(std::to_string(estimated)).c_str(),
                   memprof::detail::with_thousands(std::to_string(measured)).c_str(),
                   memprof::detail::decimal(difference, 3).c_str());
     }

@@ -22,21 +22,35 @@ step_attention::step_attention(const step_plan& plan)
 
 step_tensor step_attention::forward(const step_plan& plan, step_tensor input, kept& saved) const {
   const auto scope = plan.operation("attention");
-  saved.qkv = to_qkv_.forward(plan, std::move(input), saved.input, plan.setup.seq_len);
-  if (plan.setup.attention == attention_kind::fused) {
-    saved.probabilities = row_numbers(plan, "scores");
-  } else {
-    saved.probabilities = probabilities(plan);
-  }
-  step_tensor context = context_of(plan);
+  to_qkv_.forward(plan, std::move(input), saved.input, plan.setup.seq_len, kept_columns(plan), saved.qkv);
+  if (saved.context.empty()) attend(plan, saved);
+  step_tensor context = std::move(saved.context);
   if (plan.setup.attention == attention_kind::recomputed) saved.probabilities.free();
   return projection_.forward(plan, std::move(context), saved.context, plan.setup.seq_len);
+}
+
+void step_attention::attend(const step_plan& plan, kept& saved) const {
+  const step_tensor gathered = gathered_keys_and_values(plan, "gathered_keys_and_values");
+  saved.probabilities = plan.setup.attention == attention_kind::fused ? row_numbers(plan, "scores") : probabilities(plan);
+  saved.context = context_of(plan);
+}
+
+void step_attention::drop_recomputed(const step_plan& plan, kept& saved) const {
+  saved.input.free();
+  saved.qkv.rest.free();
+  if (plan.setup.attention == attention_kind::fused) return;
+  saved.probabilities.free();
+  saved.context.free();
 }
 
 step_tensor step_attention::backward(const step_plan& plan, kept& saved) {
   const auto scope = plan.operation("attention");
   step_tensor d_context = projection_.backward(plan, saved.context, plan.setup.seq_len);
+  step_tensor gathered = gathered_keys_and_values(plan, "gathered_keys_and_values");
+  step_tensor d_gathered = gathered_keys_and_values(plan, "gradient_of_gathered_keys_and_values");
   step_tensor d_qkv = plan.setup.attention == attention_kind::fused ? fused_backward(plan) : plain_backward(plan, saved);
+  gathered.free();
+  d_gathered.free();
   d_context.free();
   saved.probabilities.free();
   saved.qkv.free();
@@ -49,13 +63,13 @@ void step_attention::list(parameter_pointers& parameters) {
 }
 
 step_tensor step_attention::scores(const step_plan& plan) const {
-  return plan.tensor({plan.setup.batch_size, heads_, plan.setup.seq_len, plan.setup.seq_len});
+  return plan.tensor({plan.setup.batch_size, heads_, plan.setup.seq_len, plan.whole_seq_len});
 }
 
 step_tensor step_attention::transposed_heads(const step_plan& plan) const {
   if (!plan.setup.layers.transposes_copy) return {};
   const auto scope = plan.operation("transpose", category::temporary);
-  return plan.tensor({plan.setup.batch_size, kv_heads_, head_width_, plan.setup.seq_len});
+  return plan.tensor({plan.setup.batch_size, kv_heads_, head_width_, plan.whole_seq_len});
 }
 
 step_tensor step_attention::probabilities(const step_plan& plan) const {
@@ -73,6 +87,18 @@ step_tensor step_attention::row_numbers(const step_plan& plan, std::string_view 
 step_tensor step_attention::context_of(const step_plan& plan) const {
   const auto scope = plan.operation("context");
   return plan.activation(heads_ * head_width_);
+}
+
+step_tensor step_attention::gathered_keys_and_values(const step_plan& plan, std::string_view name) const {
+  if (plan.setup.parallel.context == 1) return {};
+  const auto scope = plan.operation(name, category::temporary);
+  return plan.tensor({plan.setup.batch_size, plan.whole_seq_len, 2 * kv_heads_ * head_width_});
+}
+
+std::int64_t step_attention::kept_columns(const step_plan& plan) const noexcept {
+  if (!plan.keeps_products()) return 0;
+  // Llama has three products in place of this one: the first and the third are those of queries and values.
+  return (heads_ + (plan.model.is_llama() ? 1 : 2) * kv_heads_) * head_width_;
 }
 
 step_tensor step_attention::qkv_gradient(const step_plan& plan) const {

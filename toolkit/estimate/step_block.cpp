@@ -23,18 +23,14 @@ step_tensor step_block::forward(const step_plan& plan, step_tensor input, kept& 
   const step_tensor whole = gathered(plan, parameters());
   saved.input = std::move(input);
   step_tensor result = run(plan, saved);
-  if (plan.setup.recompute_blocks) {
-    step_tensor only_input = std::move(saved.input);
-    saved = {};
-    saved.input = std::move(only_input);
-  }
+  drop_recomputed(plan, saved);
   return result;
 }
 
 step_tensor step_block::backward(const step_plan& plan, step_tensor d_result, kept& saved) {
   const auto scope = plan.operation("block");
   const step_tensor whole = gathered(plan, parameters());
-  if (plan.setup.recompute_blocks) {
+  if (plan.setup.recompute != recomputation_kind::off) {
     const auto recomputation = plan.operation("recomputation", category::activation);
     (void)run(plan, saved);
   }
@@ -44,6 +40,7 @@ step_tensor step_block::backward(const step_plan& plan, step_tensor d_result, ke
   step_tensor d_input = add_residual(
       plan, d_middle, attention_norm_.backward(plan, saved.attention_norm, attention_.backward(plan, saved.attention)));
   saved.input.free();
+  saved.mlp.result.free();
   divide_gradients(plan, parameters());
   return d_input;
 }
@@ -65,6 +62,21 @@ step_tensor step_block::run(const step_plan& plan, kept& saved) {
   return add_residual(plan, saved.middle,
                       mlp_ ? mlp_->forward(plan, std::move(normalised), saved.mlp, plan.setup.seq_len)
                            : experts_->forward(plan, std::move(normalised), saved.experts));
+}
+
+void step_block::drop_recomputed(const step_plan& plan, kept& saved) const {
+  if (plan.setup.recompute == recomputation_kind::off) return;
+  if (plan.setup.recompute == recomputation_kind::blocks) {
+    step_tensor only_input = std::move(saved.input);
+    saved = {};
+    saved.input = std::move(only_input);
+    return;
+  }
+  saved.attention_norm = {};
+  attention_.drop_recomputed(plan, saved.attention);
+  saved.middle.free();
+  saved.mlp_norm = {};
+  step_mlp::drop_recomputed(saved.mlp);
 }
 
 step_tensor step_block::feed_backward(const step_plan& plan, kept& saved) {

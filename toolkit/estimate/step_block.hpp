@@ -29,6 +29,8 @@ class step_block {
 
  private:
   [[nodiscard]] step_tensor run(const step_plan& plan, kept& saved);
+  /// Frees what is computed again before the backward pass, if anything is.
+  void drop_recomputed(const step_plan& plan, kept& saved) const;
   [[nodiscard]] step_tensor feed_backward(const step_plan& plan, kept& saved);
   /// The sum of both, in the memory of the second if layers work in place.
   [[nodiscard]] static step_tensor add_residual(const step_plan& plan, const step_tensor& from, step_tensor to);

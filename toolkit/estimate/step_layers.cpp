@@ -19,7 +19,8 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 step_plan::step_plan(const decoder_model& of, const training_setup& with, step_recorder& to)
-    : model{of}, setup{with}, recorder{to}, device{with.device} {
+    : model{of}, setup{with}, whole_seq_len{with.seq_len}, recorder{to}, device{with.device} {
+  setup.seq_len /= setup.parallel.context;
   if (device.empty()) device.add({.name = "cpu"});
 }
 
@@ -48,13 +49,11 @@ std::int64_t step_plan::per_tensor_rank(std::int64_t whole) const noexcept {
 
 std::int64_t step_plan::per_replica(std::int64_t bytes_of_whole) const noexcept {
   const std::int64_t multiple = device.tensor_space().size_multiple;
-  const std::int64_t part = (bytes_of_whole + setup.parallel.data - 1) / setup.parallel.data;
+  const std::int64_t part = (bytes_of_whole + replicas() - 1) / replicas();
   return (part + multiple - 1) / multiple * multiple;
 }
 
-bool step_plan::divides(int from_stage) const noexcept {
-  return setup.parallel.zero_stage >= from_stage && setup.parallel.data > 1;
-}
+bool step_plan::divides(int from_stage) const noexcept { return setup.parallel.zero_stage >= from_stage && replicas() > 1; }
 
 step_parameter::step_parameter(const step_plan& plan, std::int64_t rows, std::int64_t columns) : rows_{rows}, columns_{columns} {
   const std::int64_t whole = bytes(plan, plan.setup.type);
@@ -102,6 +101,16 @@ step_tensor step_linear::forward(const step_plan& plan, step_tensor input, step_
   step_tensor result = plan.tensor({plan.setup.batch_size, positions, weight_.columns()});
   kept_input = std::move(input);
   return result;
+}
+
+void step_linear::forward(const step_plan& plan, step_tensor input, step_tensor& kept_input, std::int64_t positions,
+                          std::int64_t kept_columns, step_product& result) const {
+  const auto scope = plan.operation(name_);
+  const auto made = [&](std::int64_t columns) { return plan.tensor({plan.setup.batch_size, positions, columns}); };
+  const std::int64_t other_columns = weight_.columns() - kept_columns;
+  if (kept_columns != 0 && result.kept.empty()) result.kept = made(kept_columns);
+  if (other_columns != 0) result.rest = made(other_columns);
+  kept_input = std::move(input);
 }
 
 step_tensor step_linear::backward(const step_plan& plan, step_tensor& kept_input, std::int64_t positions) {

@@ -24,7 +24,8 @@ struct step_plan {
   step_plan(const decoder_model& of, const training_setup& with, step_recorder& to);
 
   const decoder_model& model;
-  const training_setup& setup;
+  training_setup setup;        ///< its sequence is this device's part
+  std::int64_t whole_seq_len;  ///< of all parts
   step_recorder& recorder;
   device_description device;
 
@@ -38,9 +39,12 @@ struct step_plan {
   [[nodiscard]] step_operation operation(std::string_view name, optional_category kind = {}) const;
 
   [[nodiscard]] std::int64_t per_tensor_rank(std::int64_t whole) const noexcept;
-  /// The share of one replica in a tensor that is divided among all replicas.
+  /// The share of one replica in a tensor that is divided among all replicas, or among the parts of their sequences.
   [[nodiscard]] std::int64_t per_replica(std::int64_t bytes_of_whole) const noexcept;
   [[nodiscard]] bool divides(int from_stage) const noexcept;
+  /// The devices that have the same parameters.
+  [[nodiscard]] std::int64_t replicas() const noexcept { return setup.parallel.data * setup.parallel.context; }
+  [[nodiscard]] bool keeps_products() const noexcept { return setup.recompute == recomputation_kind::selective; }
   [[nodiscard]] bool divides_states() const noexcept { return divides(1); }
   [[nodiscard]] bool divides_gradients() const noexcept { return divides(2); }
   [[nodiscard]] bool divides_parameters() const noexcept { return divides(3); }
@@ -79,6 +83,17 @@ using parameter_pointers = std::vector<step_parameter*>;
 
 void divide_gradients(const step_plan& plan, const parameter_pointers& parameters);
 
+/// The result of a matrix product: columns that selective recomputation keeps, and those that it computes again.
+struct step_product {
+  step_tensor kept;
+  step_tensor rest;
+
+  void free() {
+    kept.free();
+    rest.free();
+  }
+};
+
 /// `y = x * weight + bias`. The caller holds what a forward pass keeps, since several may be in flight.
 class step_linear {
  public:
@@ -87,6 +102,9 @@ class step_linear {
   /// `positions` are those of a sequence unless a router chose others.
   [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, step_tensor& kept_input,
                                     std::int64_t positions) const;
+  /// The same into `result`, some of whose columns are kept: these are not computed again if they are there.
+  void forward(const step_plan& plan, step_tensor input, step_tensor& kept_input, std::int64_t positions,
+               std::int64_t kept_columns, step_product& result) const;
   [[nodiscard]] step_tensor backward(const step_plan& plan, step_tensor& kept_input, std::int64_t positions);
   void list(parameter_pointers& parameters);
 

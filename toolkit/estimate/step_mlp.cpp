@@ -18,8 +18,18 @@ step_mlp::step_mlp(const step_plan& plan)
 
 step_tensor step_mlp::forward(const step_plan& plan, step_tensor input, kept& saved, std::int64_t positions) const {
   const auto scope = plan.operation("mlp");
-  saved.expanded = expand_.forward(plan, std::move(input), saved.input, positions);
-  return contract_.forward(plan, activate(plan, positions), saved.activated, positions);
+  // Llama has two products in place of the first, of which the gate's is kept, and then the last.
+  expand_.forward(plan, std::move(input), saved.input, positions, plan.keeps_products() ? channels_ : 0, saved.expanded);
+  const bool keeps_result = plan.keeps_products() && is_gated_;
+  contract_.forward(plan, activate(plan, positions), saved.activated, positions, keeps_result ? plan.model.d_model : 0,
+                    saved.result);
+  return std::move(saved.result.rest);
+}
+
+void step_mlp::drop_recomputed(kept& saved) {
+  saved.input.free();
+  saved.expanded.rest.free();
+  saved.activated.free();
 }
 
 step_tensor step_mlp::backward(const step_plan& plan, kept& saved, std::int64_t positions) {

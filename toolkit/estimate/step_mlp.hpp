@@ -17,14 +17,18 @@ class step_mlp {
  public:
   struct kept {
     step_tensor input;
-    step_tensor expanded;
+    step_product expanded;
     step_tensor activated;
+    step_product result;  ///< if selective recomputation keeps it
   };
 
   explicit step_mlp(const step_plan& plan);
 
+  /// Empty if the result is kept.
   [[nodiscard]] step_tensor forward(const step_plan& plan, step_tensor input, kept& saved, std::int64_t positions) const;
   [[nodiscard]] step_tensor backward(const step_plan& plan, kept& saved, std::int64_t positions);
+  /// Frees what selective recomputation computes again.
+  static void drop_recomputed(kept& saved);
   void list(parameter_pointers& parameters);
 
  private:

@@ -38,7 +38,7 @@ parameter_pointers step_embedding::parameters() {
 }
 
 std::int64_t step_embedding::positions_of(const step_plan& plan) noexcept {
-  return plan.model.positions == 0 ? plan.setup.seq_len : plan.model.positions;
+  return plan.model.positions == 0 ? plan.whole_seq_len : plan.model.positions;
 }
 
 step_head::step_head(const step_plan& plan, step_parameter* token_table)
@@ -56,7 +56,9 @@ void step_head::forward(const step_plan& plan, step_tensor input, kept& saved) {
   step_tensor normalised = norm_.forward(plan, saved.norm);
   step_tensor logits = logits_of(plan, std::move(normalised), saved);
   const auto scope = plan.operation("cross_entropy");
-  saved.probabilities = plan.setup.layers.works_in_place ? std::move(logits) : plan.activation(vocabulary_);
+  step_tensor copied;
+  if (copies_logits(plan)) copied = loss_tensor(plan);
+  saved.probabilities = plan.setup.layers.works_in_place ? std::move(logits) : loss_tensor(plan);
 }
 
 step_tensor step_head::backward(const step_plan& plan, kept& saved) {
@@ -87,10 +89,20 @@ step_tensor step_head::logits_of(const step_plan& plan, step_tensor normalised, 
 step_tensor step_head::loss_backward(const step_plan& plan, kept& saved) const {
   const auto scope = plan.operation("cross_entropy");
   if (plan.setup.layers.works_in_place) return std::move(saved.probabilities);
-  const step_tensor d_probabilities = plan.activation(vocabulary_);
-  step_tensor d_logits = plan.activation(vocabulary_);
+  step_tensor d_probabilities = loss_tensor(plan);
+  step_tensor d_logits = loss_tensor(plan);
   saved.probabilities.free();
-  return d_logits;
+  d_probabilities.free();
+  return copies_logits(plan) ? plan.activation(vocabulary_) : std::move(d_logits);
+}
+
+bool step_head::copies_logits(const step_plan& plan) noexcept {
+  return plan.setup.float32_logits && plan.setup.type != dtype::float32;
+}
+
+step_tensor step_head::loss_tensor(const step_plan& plan) const {
+  return plan.tensor_of(copies_logits(plan) ? dtype::float32 : plan.setup.type,
+                        {plan.setup.batch_size, plan.setup.seq_len, vocabulary_});
 }
 
 step_tensor step_head::logits_backward(const step_plan& plan, step_tensor d_logits, kept& saved) {

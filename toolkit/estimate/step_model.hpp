@@ -55,6 +55,9 @@ class step_head {
 
  private:
   [[nodiscard]] step_tensor logits_of(const step_plan& plan, step_tensor normalised, kept& saved) const;
+  [[nodiscard]] static bool copies_logits(const step_plan& plan) noexcept;
+  /// A number for each token of the vocabulary, in the type that the loss is computed in.
+  [[nodiscard]] step_tensor loss_tensor(const step_plan& plan) const;
   [[nodiscard]] step_tensor loss_backward(const step_plan& plan, kept& saved) const;
   [[nodiscard]] step_tensor logits_backward(const step_plan& plan, step_tensor d_logits, kept& saved);
 

@@ -14,6 +14,21 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
+namespace {
+
+/// Raises an error for what only the layers of PyTorch have.
+void check_torch_only(const decoder_model& model, const training_setup& setup) {
+  const bool is_selective = setup.recompute == recomputation_kind::selective;
+  if (setup.layers.works_in_place && is_selective)
+    raise("selective recomputation needs the layers of PyTorch: --torch, in code torch_layers");
+  if (setup.layers.works_in_place && setup.float32_logits)
+    raise("float32 logits need the layers of PyTorch: --torch, in code torch_layers");
+  if (is_selective && model.experts != 0)
+    raise("selective recomputation is unknown for experts: which of their products are kept depends on how they are run");
+}
+
+}  // namespace
+
 void check(const decoder_model& model, const training_setup& setup) {
   check(model);
   constexpr std::int64_t most = 1'000'000'000, max_micro_batches = 100'000;
@@ -27,6 +42,7 @@ void check(const decoder_model& model, const training_setup& setup) {
   require(setup.parallel.tensor, most, "tensor_parallel");
   require(setup.parallel.pipeline, most, "pipeline_parallel");
   require(setup.parallel.data, most, "data_parallel");
+  require(setup.parallel.context, most, "context_parallel");
   if (model.positions != 0 && setup.seq_len > model.positions) {
     raise("seq_len " + std::to_string(setup.seq_len) + " is longer than the " + std::to_string(model.positions) +
           " positions of the model");
@@ -41,6 +57,7 @@ void check(const decoder_model& model, const training_setup& setup) {
   if (kv_heads % setup.parallel.tensor != 0) {
     require_divides(kv_heads, "kv_heads", setup.parallel.tensor, "tensor_parallel");
   }
+  require_divides(setup.parallel.context, "context_parallel", setup.seq_len, "seq_len");
   require_divides(setup.parallel.pipeline, "pipeline_parallel", model.layers, "layers");
   if (setup.pipeline_stage < -1 || setup.pipeline_stage >= setup.parallel.pipeline) {
     raise("pipeline_stage is " + std::to_string(setup.pipeline_stage) + ", but must be at least -1 and less than " +
@@ -49,6 +66,7 @@ void check(const decoder_model& model, const training_setup& setup) {
   if (setup.optimizer == optimizer_kind::adam_8bit && setup.master_weights) {
     raise("adam-8bit has no master weights: choose one or the other");
   }
+  check_torch_only(model, setup);
 }
 
 }  // namespace detail

@@ -33,6 +33,15 @@ enum class attention_kind : std::uint8_t {
 
 inline constexpr std::array<std::string_view, 3> attention_kind_names{"plain", "fused", "recomputed"};
 
+enum class recomputation_kind : std::uint8_t {
+  off,
+  blocks,     ///< a block keeps only its input and repeats its forward pass before its backward pass
+  selective,  ///< it also keeps the results of fused attention and of every second matrix product from its first on, and repeats
+              ///< the rest (torchtitan's selective checkpointing by operators, through PyTorch's `CheckpointPolicy`)
+};
+
+inline constexpr std::array<std::string_view, 3> recomputation_kind_names{"off", "blocks", "selective"};
+
 /// What the layers of a program allocate beyond what the arithmetic requires.
 struct layer_implementation {
   /// The backward pass of a linear layer copies its weight transposed; so does attention its keys and values, and a tied output
@@ -56,8 +65,10 @@ struct parallel_degrees {
   std::int64_t tensor = 1;    ///< parts of each layer: heads, MLP channels and vocabulary (Megatron-LM: arXiv:1909.08053)
   std::int64_t pipeline = 1;  ///< stages of consecutive layers, with one-forward-one-backward (arXiv:2104.04473)
   std::int64_t data = 1;      ///< replicas with other sequences
-  /// What is divided among the replicas (ZeRO, arXiv:1910.02054): 0 nothing, 1 the optimizer's state, 2 also gradients, 3 also
-  /// parameters, which are gathered block by block while a block is computed.
+  /// Parts of each sequence. Attention gathers the keys and values of all of them (arXiv:2407.21783, section 3.3.2).
+  std::int64_t context = 1;
+  /// What is divided among the replicas, and among the parts of their sequences (ZeRO, arXiv:1910.02054): 0 nothing, 1 the
+  /// optimizer's state, 2 also gradients, 3 also parameters, which are gathered block by block while a block is computed.
   int zero_stage = 0;
 
   bool operator==(const parallel_degrees&) const = default;
@@ -76,7 +87,8 @@ struct training_setup {
   bool master_weights = false;  ///< the optimizer keeps a float32 copy of all parameters
   optimizer_kind optimizer = optimizer_kind::adamw;
   attention_kind attention = attention_kind::plain;
-  bool recompute_blocks = false;  ///< a block keeps only its input and repeats its forward pass before its backward pass
+  recomputation_kind recompute = recomputation_kind::off;
+  bool float32_logits = false;  ///< the loss copies the logits to float32 first
   layer_implementation layers = plain_layers;
   parallel_degrees parallel = {};
   std::int64_t pipeline_stage = -1;  ///< the one to estimate; -1: the one with the greatest peak

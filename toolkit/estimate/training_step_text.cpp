@@ -74,11 +74,13 @@ std::string setup_text(const training_setup& setup, std::int64_t stage) {
   if (setup.master_weights) add("master-weights", "fp32");
   if (setup.state_type && !setup.master_weights) add("state", to_string(*setup.state_type));
   add("attention", attention_kind_names[static_cast<std::size_t>(setup.attention)]);
-  add("recompute", setup.recompute_blocks ? "blocks" : "off");
+  add("recompute", recomputation_kind_names[static_cast<std::size_t>(setup.recompute)]);
+  if (setup.float32_logits) add("logits", "fp32");
   add_if(setup.parallel.tensor != 1, "tensor-parallel", setup.parallel.tensor);
   add_if(setup.parallel.pipeline != 1, "pipeline-parallel", setup.parallel.pipeline);
   add_if(setup.parallel.pipeline != 1, "stage", stage);
   add_if(setup.parallel.data != 1, "data-parallel", setup.parallel.data);
+  add_if(setup.parallel.context != 1, "context-parallel", setup.parallel.context);
   add_if(setup.parallel.zero_stage != 0, "zero", setup.parallel.zero_stage);
   return text;
 }

@@ -148,6 +148,10 @@ nlohmann::ordered_json document_of(const std::string& verdict, const memprof::de
           {"found", found}};
 }
 
+constexpr memprof::recomputation_kind recomputed_if(bool condition) noexcept {
+  return condition ? memprof::recomputation_kind::blocks : memprof::recomputation_kind::off;
+}
+
 constexpr file_kind fit_kind{"an answer of memprof fit",
                              [](std::string_view begin) { return begin.find("\"memprof-fit\"") != begin.npos; }};
 
@@ -167,7 +171,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   std::vector<memprof::memory_prediction> predictions;  // of each row, unless the device has no caching allocator
   for (const bool recompute : {false, true}) {
     const progress shown{"memprof: searching"};
-    setup.recompute_blocks = recompute;
+    setup.recompute = recomputed_if(recompute);
     (recompute ? asked.fits_recomputed : asked.fits) = memprof::need_of(decoder.model, setup).fits;
     rows.push_back({recompute ? "blocks recomputed" : "all kept", memprof::find_fit(decoder.model, setup, sought, longest)});
     if (memprof::has_caching_allocator(setup.device))
@@ -189,7 +193,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   int status = success;
   std::vector<std::string> confirmations;
   for (const memprof::fit_row& row : rows) {
-    setup.recompute_blocks = row.name != "all kept";
+    setup.recompute = recomputed_if(row.name != "all kept");
     bool agrees = true;
     const progress shown{"memprof: confirming by runs"};
     try {
@@ -206,7 +210,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   std::vector<std::string> presets;
   for (const bool recompute : {false, true}) {
     memprof::training_setup one = setup;
-    one.recompute_blocks = recompute;
+    one.recompute = recomputed_if(recompute);
     one.batch_size = asked.batch_size;
     one.seq_len = asked.seq_len;
     presets.push_back(smallest_preset(decoder.model, one));

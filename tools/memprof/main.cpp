@@ -1,3 +1,4 @@
+#include "ample_stack.hpp"
 #include "analyze.hpp"
 #include "check.hpp"
 #include "compare.hpp"
@@ -101,9 +102,7 @@ bool is_unknown_subcommand(const CLI::App& program, const std::string& argument)
   return !argument.starts_with('-') && known.empty();
 }
 
-}  // namespace
-
-int main(int argument_count, char** argument_values) {
+int run_program(int argument_count, char** argument_values) {
   CLI::App program{"Exact memory profiles of training loops: summaries, pages, pictures and estimates."};
   program.name("memprof");
   program.formatter(std::make_shared<memprof_tool::help_text>(memprof_tool::help_columns()));
@@ -171,4 +170,10 @@ int main(int argument_count, char** argument_values) {
     return memprof_tool::failed;
   }
   return status;
+}
+
+}  // namespace
+
+int main(int argument_count, char** argument_values) {
+  return memprof_tool::with_ample_stack([=] { return run_program(argument_count, argument_values); });
 }

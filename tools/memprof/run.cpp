@@ -16,6 +16,7 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/write_json.hpp>
+#include <memprof/record/live_pages.hpp>
 #include <memprof/report/text.hpp>
 #include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
@@ -223,6 +224,20 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   return options.records_nvtx ? other_injection("NVTX_INJECTION64_PATH", "NVTX's ranges; unset it, or leave out --nvtx") : "";
 }
 
+/// Throws `memprof::error` if no process can begin a trace in that folder.
+void require_room(const std::filesystem::path& folder) {
+  constexpr std::uintmax_t least =
+      std::size_t{memprof::detail::live_layout::buffers} * memprof::detail::live_layout::buffer_bytes +
+      memprof::detail::live_layout::spare_bytes;
+  std::error_code failure;
+  const std::uintmax_t left = std::filesystem::space(folder, failure).available;
+  if (failure || left >= least) return;
+  memprof::detail::raise("cannot record: '" + folder.parent_path().string() + "' has " +
+                         memprof::detail::short_bytes(static_cast<double>(left)) + " left, and a trace takes " +
+                         memprof::detail::short_bytes(static_cast<double>(least)) +
+                         " at least; set TMPDIR to a folder with more");
+}
+
 int run(const run_arguments& arguments) {
   const std::string& name = arguments.command.front();
   const std::filesystem::path program = find_program(name);
@@ -252,6 +267,7 @@ int run(const run_arguments& arguments) {
   program_end end;
   try {
     const temporary_folder folder;
+    require_room(folder.path());
     end = run_recorded(program, arguments.command, library, folder.path(), arguments.recorded);
     std::signal(SIGPIPE, SIG_IGN);  // a reader who has seen enough shall not leave the folder behind
     report(arguments, traces_in(folder.path(), end, !records_itself() && !arguments.recorded.records_mappings), end);

@@ -41,17 +41,18 @@ std::string listed_names(const std::array<std::string_view, Count>& names) {
   return text;
 }
 
+template <class E, std::size_t Count>
+E enumerator(const std::string& name, const std::array<std::string_view, Count>& names) {
+  return static_cast<E>(std::find(names.begin(), names.end(), name) - names.begin());
+}
+
 /// An option whose value is the name of an enumerator.
 template <class E, std::size_t Count, class Target>
 void add_choice(CLI::App& command, const std::string& option, const std::array<std::string_view, Count>& names, Target& target,
                 const std::string& meaning) {
   command
       .add_option_function<std::string>(
-          option,
-          [&names, &target](const std::string& chosen) {
-            target = static_cast<E>(std::find(names.begin(), names.end(), chosen) - names.begin());
-          },
-          meaning)
+          option, [&names, &target](const std::string& chosen) { target = enumerator<E>(chosen, names); }, meaning)
       ->check(one_of("value", names_in(names)))
       ->type_name("NAME");
 }
@@ -175,7 +176,15 @@ void setup_options::add(CLI::App& command) {
   add_choice<memprof::attention_kind>(command, "--attention", memprof::attention_kind_names, setup.attention,
                                       "whether attention keeps its probabilities (plain), never makes them (fused), or makes "
                                       "them twice (recomputed) (default: plain)");
-  command.add_flag("--recompute", setup.recompute_blocks, "keep only the input of each block and run the block twice");
+  command
+      .add_flag("--recompute{blocks}", recompute,
+                "keep only the input of each block and run the block twice; --recompute=selective: also keep fused attention and "
+                "every second matrix product, as torchtitan does (with --torch)")
+      ->check(one_of("value", names_in(memprof::recomputation_kind_names)))
+      ->each([this](const std::string& chosen) {
+        setup.recompute = enumerator<memprof::recomputation_kind>(chosen, memprof::recomputation_kind_names);
+      });
+  command.add_flag("--float32-logits", setup.float32_logits, "the loss copies the logits to float32 first (with --torch)");
   command.add_flag_callback(
       "--torch", [this] { setup.layers = memprof::torch_layers; },
       "count layers as in eager PyTorch, not as in examples/nano_gpt");
@@ -185,8 +194,10 @@ void setup_options::add(CLI::App& command) {
   add_number(command, "--pipeline-stage", setup.pipeline_stage,
              "pipeline stage to estimate (default: the one with the greatest peak)");
   add_number(command, "--data-parallel", setup.parallel.data, "number of replicas (default: 1)");
+  add_number(command, "--context-parallel", setup.parallel.context, "devices that share each sequence (default: 1)");
   add_number(command, "--zero", setup.parallel.zero_stage,
-             "what replicas shard: 1 optimizer state, 2 also gradients, 3 also parameters (default: 0, nothing)");
+             "what replicas, and devices that share a sequence, shard: 1 optimizer state, 2 also gradients, 3 also parameters "
+             "(default: 0, nothing)");
 }
 
 memprof::training_estimate estimate_with_trace(const memprof::decoder_model& model, memprof::training_setup setup,

@@ -36,6 +36,7 @@ struct chosen_decoder {
 /// How the decoder is trained: the options that `memprof estimate`, `fit` and `waterfall` share.
 struct setup_options {
   memprof::training_setup setup;
+  std::string recompute;
   std::string device;  ///< a preset, a file or a size; empty: none
 
   void add(CLI::App& command);

@@ -93,8 +93,8 @@ TEST_CASE("waterfall: estimate, run without dispatch and real run of the plain t
                                      .mlp_width = 40,
                                      .vocabulary = 50};
   for (const memprof::decoder_model& model : {gpt2, llama}) {
-    for (const bool recompute : {false, true}) {
-      const memprof::waterfall found = of_step(model, {.batch_size = 2, .seq_len = 9, .recompute_blocks = recompute});
+    for (const auto recompute : {memprof::recomputation_kind::off, memprof::recomputation_kind::blocks}) {
+      const memprof::waterfall found = of_step(model, {.batch_size = 2, .seq_len = 9, .recompute = recompute});
       check_sums(found);
       REQUIRE(found.columns.size() == 3);
       CHECK(found.columns[0].bytes > 0);

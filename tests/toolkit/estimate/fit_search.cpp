@@ -129,7 +129,7 @@ TEST_CASE("fit: recomputing blocks never fits less") {
   for (const std::int64_t capacity : {200'000, 1'000'000, 30'000'000}) {
     training_setup setup{.seq_len = 48, .device = device_with(capacity)};
     const std::int64_t kept = find_fit(model, setup, sought_size::batch_size).size;
-    setup.recompute_blocks = true;
+    setup.recompute = memprof::recomputation_kind::blocks;
     CHECK(find_fit(model, setup, sought_size::batch_size).size >= kept);
   }
 }

@@ -23,6 +23,7 @@ using Catch::Matchers::ContainsSubstring;
 using Catch::Matchers::MessageMatches;
 using memprof::decoder_model;
 using memprof::estimate_training_step;
+using memprof::recomputation_kind;
 using memprof::training_estimate;
 using memprof::training_setup;
 
@@ -113,9 +114,10 @@ TEST_CASE("training step: every segment of published models is that of the plain
     const memprof::named_decoder& decoder = memprof::find_decoder(name);
     for (const std::int64_t batch_size : {1, 3}) {
       for (const std::int64_t seq_len : {decoder.seq_len, decoder.seq_len / 4}) {
-        for (const bool recompute : {false, true}) {
-          INFO(name << ", batch " << batch_size << ", sequence " << seq_len << (recompute ? ", recomputed" : ""));
-          check_equal(decoder.model, {.batch_size = batch_size, .seq_len = seq_len, .recompute_blocks = recompute});
+        for (const recomputation_kind recompute : {recomputation_kind::off, recomputation_kind::blocks}) {
+          INFO(name << ", batch " << batch_size << ", sequence " << seq_len
+                    << (recompute == recomputation_kind::off ? "" : ", recomputed"));
+          check_equal(decoder.model, {.batch_size = batch_size, .seq_len = seq_len, .recompute = recompute});
         }
       }
     }
@@ -127,8 +129,8 @@ TEST_CASE("training step: the same holds for other dtypes, devices, micro-batche
     for (const bool tied : {false, true}) {
       model.tied_output = tied;
       for (const std::int64_t micro_batches : {1, 3}) {
-        for (const bool recompute : {false, true}) {
-          training_setup setup{.batch_size = 2, .seq_len = 33, .micro_batches = micro_batches, .recompute_blocks = recompute};
+        for (const recomputation_kind recompute : {recomputation_kind::off, recomputation_kind::blocks}) {
+          training_setup setup{.batch_size = 2, .seq_len = 33, .micro_batches = micro_batches, .recompute = recompute};
           check_equal(model, setup);
           setup.type = memprof::dtype::bfloat16;
           setup.device = memprof::device_preset("gpu-24gb");
@@ -174,10 +176,109 @@ TEST_CASE("training step: a layer keeps what Korthikanti et al. (arXiv:2205.0519
     setup.parallel.tensor = t;
     CHECK(layer(setup) == s * b * (8 * h + (24 * h + 2 * a * s) / t) + 8 * s * b);
   }
-  CHECK(layer({.recompute_blocks = true}) == 2 * s * b * h);
+  CHECK(layer({.recompute = recomputation_kind::blocks}) == 2 * s * b * h);
   CHECK(layer({.attention = memprof::attention_kind::recomputed}) == s * b * 32 * h + 8 * s * b);
   // Fused: a float32 for each row of the scores.
   CHECK(layer({.attention = memprof::attention_kind::fused}) == s * b * 32 * h + 8 * s * b + 4 * a * s * b);
+}
+
+TEST_CASE("training step: selective recomputation keeps fused attention and every second matrix product of a layer") {
+  const std::int64_t s = 64, b = 2, h = 48, kv = 24, a = 4, f = 80;
+  const auto layer = [&](decoder_model model, memprof::attention_kind attention, std::int64_t tensor_parallel = 1) {
+    const training_setup setup{.batch_size = b,
+                               .seq_len = s,
+                               .type = memprof::dtype::bfloat16,
+                               .attention = attention,
+                               .recompute = recomputation_kind::selective,
+                               .layers = memprof::torch_layers,
+                               .parallel = {.tensor = tensor_parallel}};
+    model.layers = 1;
+    const std::int64_t one = kept(estimate_training_step(model, setup), setup);
+    model.layers = 2;
+    return kept(estimate_training_step(model, setup), setup) - one;
+  };
+  const decoder_model llama{
+      .family = memprof::decoder_family::llama, .d_model = h, .heads = a, .kv_heads = 2, .mlp_width = f, .vocabulary = 32};
+  const auto fused = memprof::attention_kind::fused;
+  // The input; of q, k, v, the output, gate, up and down the products q, v, gate and down; attention and its float32 a row.
+  CHECK(layer(llama, fused) == 2 * s * b * (h + (h + kv + f + h) + h) + 4 * a * s * b);
+  CHECK(layer(llama, memprof::attention_kind::plain) == 2 * s * b * (h + (h + kv + f + h)));
+  CHECK(layer(llama, fused, 2) == 2 * s * b * (h + (h / 2 + kv / 2 + f / 2 + h) + h / 2) + 4 * a / 2 * s * b);
+  // Of qkv, projection, expand and contract: the first and the third.
+  const decoder_model gpt2{.d_model = h, .heads = a, .vocabulary = 32};
+  CHECK(layer(gpt2, fused) == 2 * s * b * (h + (3 * h + 4 * h) + h) + 4 * a * s * b);
+}
+
+TEST_CASE("training step: what is recomputed is there for the backward pass and leaves nothing") {
+  const auto of = [](recomputation_kind recompute) {
+    return estimate_training_step(small_llama(), {.batch_size = 2,
+                                                  .seq_len = 512,
+                                                  .type = memprof::dtype::bfloat16,
+                                                  .attention = memprof::attention_kind::fused,
+                                                  .recompute = recompute,
+                                                  .layers = memprof::torch_layers});
+  };
+  const training_estimate off = of(recomputation_kind::off), selective = of(recomputation_kind::selective),
+                          blocks = of(recomputation_kind::blocks);
+  CHECK(off.space().cumulative_peak > selective.space().cumulative_peak);
+  CHECK(selective.space().cumulative_peak > blocks.space().cumulative_peak);
+  // What is kept is not allocated again.
+  CHECK(selective.space().allocations > off.space().allocations);
+  CHECK(selective.space().allocations < blocks.space().allocations);
+  CHECK(selective.space().cumulative_current == off.space().cumulative_current);
+  CHECK(selective.space().anomalies == memprof::space_anomalies{});
+}
+
+TEST_CASE("training step: logits in float32 add a copy, and double what the loss keeps and makes") {
+  const std::int64_t b = 2, s = 16, v = 5000;
+  const decoder_model model{.layers = 1, .d_model = 8, .heads = 1, .vocabulary = v};
+  training_setup setup{.batch_size = b, .seq_len = s, .type = memprof::dtype::bfloat16, .layers = memprof::torch_layers};
+  const auto peak = [&] { return estimate_training_step(model, setup).space().cumulative_peak; };
+  const auto after_forward = [&] { return kept(estimate_training_step(model, setup), setup); };
+  const std::int64_t in_half = after_forward();
+  const std::int64_t peak_in_half = peak();
+  setup.float32_logits = true;
+  CHECK(after_forward() - in_half == 2 * b * s * v);
+  // At the peak: the probabilities, their gradient and that of the logits.
+  CHECK(peak() - peak_in_half == 3 * 2 * b * s * v);
+  setup.type = memprof::dtype::float32;  // nothing to copy
+  const std::int64_t asked = peak();
+  setup.float32_logits = false;
+  CHECK(peak() == asked);
+}
+
+TEST_CASE("training step: devices that share a sequence hold a part of it, and gather keys and values") {
+  const std::int64_t s = 512, c = 4, kv = 24;
+  const decoder_model model{.family = memprof::decoder_family::llama,
+                            .layers = 2,
+                            .d_model = 48,
+                            .heads = 4,
+                            .kv_heads = 2,
+                            .mlp_width = 80,
+                            .vocabulary = 32};
+  training_setup setup{.batch_size = 2,
+                       .seq_len = s,
+                       .type = memprof::dtype::bfloat16,
+                       .attention = memprof::attention_kind::fused,
+                       .layers = memprof::torch_layers,
+                       .parallel = {.context = c}};
+  const training_estimate divided = estimate_training_step(model, setup);
+  setup.seq_len = s / c;
+  setup.parallel.context = 1;
+  const training_estimate short_one = estimate_training_step(model, setup);
+  // What is kept is that of the shorter sequence.
+  CHECK(after(divided, "FORWARD_PASS") - after(divided, "OPTIMIZER_CREATION") ==
+        after(short_one, "FORWARD_PASS") - after(short_one, "OPTIMIZER_CREATION"));
+  // Allocated besides: in each of two layers keys and values once forward, and they and their gradient backward; and the
+  // rotary tables of the whole sequence.
+  const std::int64_t gathered = 2 * s * 2 * kv * 2, tables = 2 * (s - s / c) * (12 / 2) * 2;
+  CHECK(divided.space().allocations - short_one.space().allocations == 2 * 3 * gathered + tables);
+  // They divide parameters and what belongs to them like replicas.
+  setup.seq_len = s;
+  setup.parallel = {.data = 2, .context = 4, .zero_stage = 3};
+  const std::int64_t both = after(estimate_training_step(model, setup), "OPTIMIZER_CREATION");
+  setup.parallel = {.data = 8, .zero_stage = 3};
+  CHECK(both == after(estimate_training_step(model, setup), "OPTIMIZER_CREATION"));
 }
 
 TEST_CASE("training step: recomputed attention has the plain one's peak within a layer, and not its sum over layers") {
@@ -351,6 +452,11 @@ TEST_CASE("training step: what cannot be is refused by name") {
   refused({.heads = 12, .kv_heads = 6}, {.parallel = {.tensor = 4}}, "kv_heads 6 does not divide tensor_parallel 4");
   refused({}, {.parallel = {.pipeline = 5}}, "pipeline_parallel 5 does not divide layers 12");
   refused({}, {.parallel = {.zero_stage = 4}}, "zero_stage is 4");
+  refused({}, {.seq_len = 10, .parallel = {.context = 4}}, "context_parallel 4 does not divide seq_len 10");
+  refused({}, {.recompute = recomputation_kind::selective}, "selective recomputation needs the layers of PyTorch");
+  refused({}, {.float32_logits = true}, "float32 logits need the layers of PyTorch");
+  refused(memprof::find_decoder("mixtral-8x7b").model,
+          {.recompute = recomputation_kind::selective, .layers = memprof::torch_layers}, "unknown for experts");
   refused({}, {.pipeline_stage = 1}, "pipeline_stage is 1, but must be at least -1 and less than 1");
   refused({}, {.batch_size = 1'000'000'000, .seq_len = 1'000'000'000}, "63 bits");
   refused({.layers = 100'000}, {.batch_size = 1'000'000, .seq_len = 100'000}, "63 bits");

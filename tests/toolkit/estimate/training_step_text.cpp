@@ -86,7 +86,7 @@ TEST_CASE("training step text: every part of a setup that is not the default is 
   setup.master_weights = true;
   setup.optimizer = memprof::optimizer_kind::adam;
   setup.attention = memprof::attention_kind::fused;
-  setup.recompute_blocks = true;
+  setup.recompute = memprof::recomputation_kind::blocks;
   setup.parallel = {.tensor = 2, .pipeline = 2, .data = 3, .zero_stage = 1};
   setup.pipeline_stage = 1;
   setup.device = memprof::device_preset("gpu-24gb");

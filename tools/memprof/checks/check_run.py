@@ -8,6 +8,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -471,6 +472,33 @@ def check_stacks_on_small_stacks():
         run = Run([PROGRAM, "small_stack"], option)
         if not re.search(r"^ *68\.4 KiB .*innermost", run.said, re.MULTILINE):
             sys.exit("nobody is said to have asked for 70,000 bytes:\n" + run.said)
+
+
+def check_stacks_under_a_limit_of_the_stack():
+    """Reading the lines of a file takes more stack than this, and neither the program nor memprof may end by it."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        functions = "".join(f"inline int f{n}(int x) {{\n  return x + {n};\n}}\n" for n in range(5000))
+        calls = "".join(f"  sum += f{n}(sum);\n" for n in range(5000))
+        program = built(pathlib.Path(name), "lines.cpp", f"#include <stdlib.h>\n{functions}int main() {{\n  void* volatile p = malloc(70000);\n"
+                        f"  int sum = 0;\n{calls}  free(p);\n}}\n", "-g", "-O0")
+        limit = 128 << 10
+        ran = subprocess.run([TOOL, "run", "--stacks=all", "--", program], capture_output=True, text=True, check=False,
+                             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_STACK, (limit, limit)))
+        expect("the exit status", ran.returncode, 0)
+        if not re.search(r"^ *68\.4 KiB .*main \(lines\.cpp:", ran.stderr + ran.stdout, re.MULTILINE):
+            sys.exit("nobody is said to have asked for 70,000 bytes:\n" + ran.stderr + ran.stdout)
+
+
+def check_full_folder_of_traces():
+    """The program is not begun: it would run for hours for nothing."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        command = f"mount -t tmpfs -o size=1m none {name} || exit 77; TMPDIR={name} exec '{TOOL}' run -- '{PROGRAM}' words"
+        ran = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command], capture_output=True, text=True, check=False)
+        if ran.returncode == 77 or "unshare" in ran.stderr:
+            skip("no file system can be mounted here")
+        expect("the exit status", ran.returncode, 126)
+        expect("what was said", ran.stderr + ran.stdout,
+               f"memprof run: cannot record: '{name}' has 1.00 MiB left, and a trace takes 9.00 MiB at least; set TMPDIR to a folder with more\n")
 
 
 def check_stacks_value():

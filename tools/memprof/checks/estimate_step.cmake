@@ -27,3 +27,5 @@ endif()
 run(0 --config tinyllama-1.1b --step --dtype bf16 --torch --attention fused --recompute --optimizer adam-8bit --zero 3 --data-parallel 8
   --pipeline-parallel 2 --micro-batches 4)
 expect("${output}" "optimizer=adam-8bit" "attention=fused" "recompute=blocks" "pipeline-parallel=2, stage=" "data-parallel=8, zero=3")
+run(0 --config tinyllama-1.1b --step --dtype bf16 --torch --attention fused --recompute=selective --float32-logits --context-parallel 4)
+expect("${output}" "recompute=selective" "logits=fp32" "context-parallel=4")

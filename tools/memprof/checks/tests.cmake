@@ -343,12 +343,15 @@ tool_add_check(waterfall "--help lists every option" options
 
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
 --num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
---profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --torch --micro-batches \
---tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --zero --device --profile-out --trace-out")
+--profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --float32-logits --torch --micro-batches \
+--tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --context-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options
   "EXPECTED=--device --longest-sequence --json --json-out --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
 
 tool_refuses(estimate "heads that do not divide the width" "n_heads 7 does not divide d_model 768" --n-heads 7)
+tool_refuses(estimate "an unknown way to recompute" "--recompute" --step --recompute=most)
+tool_refuses(estimate "parts of a sequence that do not divide it" "context_parallel 3 does not divide seq_len 1024" --step --context-parallel 3)
+tool_refuses(estimate "logits of PyTorch's loss in other layers" "float32 logits need the layers of PyTorch" --step --float32-logits)
 tool_refuses(estimate "a size of zero" "batch_size is 0, but must be at least 1" --batch-size 0)
 tool_refuses(estimate "a negative size" "layers is -3, but must be at least 1" --layers=-3)
 tool_refuses(estimate "bytes beyond 63 bits" "does not fit 63 bits" --batch-size 9223372036854775807)
