@@ -112,6 +112,9 @@ class _Recording:
             )
         except _core.Error as fault:
             print(f"memprof run: {fault}", file=sys.stderr, flush=True)
+            if self._stacks and str(fault).startswith("stacks"):  # of this Python cannot be read; all else is recorded
+                self._stacks = 0
+                self.begin()
         else:
             after_import("torch", self._record_torch)
 

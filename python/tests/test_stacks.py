@@ -321,3 +321,27 @@ def test_workers_have_lines_in_traces_of_their_own(tmp_path: pathlib.Path) -> No
     assert done.returncode == 0, done.stderr
     found = [set(callers(trace)) for trace in map(memprof.Trace, tmp_path.glob("*.memtrace")) if trace.peak_callers() is not None]
     assert len([each for each in found if "Samples.__getitem__ (samples.py:8)" in each]) == 2, found
+
+
+def test_a_run_whose_stacks_cannot_be_read_is_recorded_without(
+    tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from memprof.run import _Recording
+
+    real = memprof._core._Capture
+
+    def refuse(**options: Any) -> Any:
+        if options["stacks_from"]:
+            raise memprof.Error("stacks of Python 3.99 cannot be read")
+        return real(**options)
+
+    monkeypatch.setattr(memprof._core, "_Capture", refuse)
+    monkeypatch.setenv("RUN_BY_MEMPROF_STACKS", "sampled")
+    recording = _Recording(str(tmp_path))
+    recording.begin()
+    kept = torch.empty(floats(1))
+    recording.end()
+    assert capsys.readouterr().err.splitlines() == ["memprof run: stacks of Python 3.99 cannot be read"]
+    (path,) = tmp_path.glob("*.memtrace")
+    assert memprof.Trace(path).peak_callers() is None and memprof.read(path).space("cpu").cumulative_peak == MIB
+    del kept
