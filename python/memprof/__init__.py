@@ -13,7 +13,7 @@ while no capture is active, so that an instrumented program also runs unprofiled
 
 from __future__ import annotations
 
-from ._analyses import baseline, check, compare, decoder, estimate, estimate_step, find_fit, merge
+from ._analyses import baseline, check, compare, decoder, estimate, estimate_step, find_fit, import_recording, merge, waterfall
 from ._capture import Capture, NoDispatch, capture, no_dispatch, real_scope, track, track_operation
 from ._core import (
     CheckReport,
@@ -37,6 +37,7 @@ from ._core import (
     Trace,
     TrainingEstimate,
     TrainingSetup,
+    Waterfall,
     WhatIfResult,
     annotate,
     current_profile,
@@ -76,6 +77,7 @@ __all__ = [
     "Trace",
     "TrainingEstimate",
     "TrainingSetup",
+    "Waterfall",
     "WhatIfResult",
     "__version__",
     "annotate",
@@ -91,6 +93,7 @@ __all__ = [
     "estimate",
     "estimate_step",
     "find_fit",
+    "import_recording",
     "is_capturing",
     "memory_checkpoint",
     "merge",
@@ -102,6 +105,7 @@ __all__ = [
     "snapshot",
     "track",
     "track_operation",
+    "waterfall",
 ]
 
 

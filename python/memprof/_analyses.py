@@ -1,4 +1,5 @@
-"""Comparing, checking, merging and estimating: what `memprof compare`, `check`, `merge` and `estimate` do."""
+"""Importing, comparing, checking, merging and estimating: what `memprof import`, `compare`, `waterfall`, `check`, `merge` and
+`estimate` do."""
 
 from __future__ import annotations
 
@@ -17,6 +18,7 @@ from ._core import (
     Trace,
     TrainingEstimate,
     TrainingSetup,
+    Waterfall,
     _all_numbers,
     _baseline,
     _check,
@@ -25,10 +27,12 @@ from ._core import (
     _estimate,
     _estimate_step,
     _find_fit,
+    _import_recording,
     _merge,
     _open_recording,
     _parse_byte_size,
     _rank_files,
+    _waterfall,
 )
 
 TYPE_CHECKING = False
@@ -40,6 +44,8 @@ if TYPE_CHECKING:
     Recording: TypeAlias = Union[Profile, Trace, Path]
     Size: TypeAlias = Union[int, str]
     Subject: TypeAlias = Literal["space", "segment", "operation"]
+    ImportFormat: TypeAlias = Literal["auto", "torch-snapshot", "rmm", "heaptrack", "xplane", "tt-mlir", "ttnn-graph", "session"]
+    Frames: TypeAlias = Literal["own", "all"]
 
 
 def _opened(recording: Recording) -> Profile | Trace:
@@ -54,6 +60,36 @@ def _all_opened(side: Recording | Iterable[Recording]) -> list[Profile | Trace]:
 
 def _bytes(size: Size) -> int:
     return _parse_byte_size(size) if isinstance(size, str) else size
+
+
+def import_recording(
+    path: str | os.PathLike[str],
+    format: ImportFormat = "auto",
+    *,
+    frames: Frames | None = None,
+    module: str = "",
+    classes: str | os.PathLike[str] = "",
+    per_core: bool = False,
+    operations: int = 0,
+    keep_damaged: bool = False,
+) -> Trace:
+    """The recording of another tool as a trace: the same as `memprof import FORMAT FILE` writes (docs/formats.md).
+
+    `format` is 'torch-snapshot' (PyTorch's `_dump_snapshot`, pickle or JSON), 'rmm' (CSV of its logging adaptor), 'heaptrack' (packed or
+    not), 'xplane' (XLA profile, *.xplane.pb or *.hlo_proto.pb), 'tt-mlir' (log of its runtime), 'ttnn-graph' (JSON of GraphProcessor),
+    'session' (JSON of pie's memory profiler), or 'auto': by the content. `frames`, for 'heaptrack' and 'torch-snapshot': which frames of
+    stacks become operations; `module` and `classes`, for 'xplane': the one program to read, and a file of rules; `per_core`, for
+    'ttnn-graph'. `operations` is how many have a row of their own in the profile; 0: as many as the program keeps.
+
+    What there is to remark about a recording is warned about. One that is damaged raises `Error`, which says where; with `keep_damaged`,
+    it is a warning, and the trace, whose profile is not exact, has all before the damage. The trace is in memory.
+    """
+    trace, remarks = _import_recording(path, format, frames or "", module, os.fspath(classes), per_core, operations, keep_damaged)
+    if remarks:
+        import warnings
+    for remark in remarks:
+        warnings.warn(remark, stacklevel=2)
+    return trace
 
 
 def compare(
@@ -73,6 +109,30 @@ def compare(
     if segment and at_end:
         raise ValueError("segment and at_end are two moments; give one")
     return _compare(_all_opened(before), _all_opened(after), space, segment, at_end, any_program)
+
+
+def waterfall(
+    runs: Sequence[Recording | TrainingEstimate] | Mapping[str, Recording | TrainingEstimate],
+    *,
+    parts: Mapping[str, str] = {},
+    space: str = "",
+) -> Waterfall:
+    """Two or three accounts of one step side by side, with every byte by which their peaks differ (docs/estimate.md).
+
+    `runs` are an estimate (`estimate_step(..., trace=True)`), a run without dispatch and a real one, or two of them, in the order of the
+    columns; a mapping gives the columns their titles. `parts` assigns operations to a part: `{"encoder/*/attn/**": "attention"}`.
+    `space` is the memory space of the runs, by default the one with the greatest peak.
+    """
+    from collections.abc import Mapping  # typing's costs an import
+
+    titles, given = (list(runs), list(runs.values())) if isinstance(runs, Mapping) else ([""] * len(runs), list(runs))
+    estimates = [isinstance(run, TrainingEstimate) for run in given]
+    if any(estimates[1:]):
+        raise ValueError("an estimate is the first column of a waterfall")
+    if estimates[:1] == [True] and not titles[0]:
+        titles[0] = "estimate"
+    opened = [run.trace if isinstance(run, TrainingEstimate) else _opened(run) for run in given]
+    return _waterfall(opened, titles, estimates[:1] == [True], list(parts.items()), space)
 
 
 def baseline(run: Recording) -> RunBaseline:

@@ -30,6 +30,16 @@ def set_holder(remark: str) -> None:
     _holder = remark
 
 
+def _bytes_of_stacks(stacks: bool | int | str) -> int:
+    """The size of blocks from which they have stacks; 0: none has."""
+    if isinstance(stacks, bool):
+        return 65_536 if stacks else 0  # as C++ has it: memprof::detail::stacked_from_bytes
+    size = _core._parse_byte_size(stacks) if isinstance(stacks, str) else stacks
+    if size < 0:
+        raise ValueError(f"stacks={size}: expected a size of blocks in bytes, or True")
+    return size
+
+
 class Capture:
     """A capture, from its construction to `end`: also as `with`, or for as long as the object lives.
 
@@ -38,6 +48,7 @@ class Capture:
     With `torch`, by default where the program has imported torch, the tensors of libtorch are recorded, and with `modules`, modules are
     operations (`memprof.torch`). With `infer_operations`, threads without an operation work for the one that is open on the thread that
     begins the capture. With `uses`, the trace says when libtorch's operators use each block, for `memprof what-if --free-at-last-use`.
+    With `stacks`, it has the lines of Python that asked for the tensors from 64 KiB on, or from a size on, as "1 MiB": `Trace.peak_callers`.
     Raises `Error` while another capture is active.
     """
 
@@ -56,6 +67,7 @@ class Capture:
         operations: int = 4096,
         infer_operations: bool = False,
         uses: bool = False,
+        stacks: bool | int | str = False,
         torch: bool | None = None,
         modules: bool = True,
     ) -> None:
@@ -80,6 +92,8 @@ class Capture:
             operations=operations,
             infer_operations=infer_operations,
             uses=uses,
+            stacks_from=_bytes_of_stacks(stacks),
+            own_folder=os.path.join(os.path.dirname(os.path.abspath(__file__)), ""),
             torch=torch,
         )
         if torch:

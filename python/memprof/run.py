@@ -100,15 +100,21 @@ class _Recording:
         self._folder, self._process = folder, 0
         self._infers = os.environ.pop("RUN_BY_MEMPROF_INFER", None) is not None
         self._uses = os.environ.pop("RUN_BY_MEMPROF_USES", None) is not None
+        self._stacks = {"sampled": 65_536, "all": 1}.get(os.environ.pop("RUN_BY_MEMPROF_STACKS", ""), 0)
         self._active: _capture.Capture | None = None
 
     def begin(self) -> None:
         self._process = os.getpid()
         name = os.path.join(self._folder, f"{self._process}.1.memtrace")
         try:
-            self._active = _capture.Capture(trace_file=name.replace("%", "%%"), torch=False, infer_operations=self._infers, uses=self._uses)
+            self._active = _capture.Capture(
+                trace_file=name.replace("%", "%%"), torch=False, infer_operations=self._infers, uses=self._uses, stacks=self._stacks
+            )
         except _core.Error as fault:
             print(f"memprof run: {fault}", file=sys.stderr, flush=True)
+            if self._stacks and str(fault).startswith("stacks"):  # of this Python cannot be read; all else is recorded
+                self._stacks = 0
+                self.begin()
         else:
             after_import("torch", self._record_torch)
 

@@ -1,4 +1,5 @@
 #include "core.hpp"
+#include "interpreter_stack.hpp"
 #include "path_argument.hpp"
 #include "simulation.hpp"
 #include "torch_library.hpp"
@@ -11,13 +12,17 @@
 #include <nanobind/stl/string_view.h>
 
 #include <memprof/memprof.hpp>
+#include <memprof/profile/fact/heap_stacks.hpp>
+#include <memprof/profile/fact/python_stacks.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,17 +43,30 @@ using without_gil = nb::call_guard<nb::gil_scoped_release>;
 /// A capture and the trace that it fills.
 class capture {
  public:
-  capture(memprof::capture_options options, bool keeps_trace, bool records_torch) : mode_{options.mode}, device_{options.device} {
+  /// `stacks_from`: the size of blocks of tensors from which they have the stack of Python that asked; 0: none has. Frames of
+  /// files in `own_folder` are left out.
+  capture(memprof::capture_options options, bool keeps_trace, bool records_torch, std::size_t stacks_from,
+          const std::string& own_folder)
+      : mode_{options.mode}, device_{options.device}, stacks_from_{stacks_from} {
+    if (stacks_from_ != 0) interpreter_stack::require_readable();
     if (keeps_trace) options.trace = (trace_ = std::make_shared<memprof::trace>()).get();
     guard_.emplace(memprof::detail::start_capture(options, options.mode));
     number_ = memprof::detail::active_capture();
+    if (stacks_from_ != 0) interpreter_stack::begin(stacks_from_, own_folder);
+    put_stacks();
     if (records_torch) attach_torch();
   }
 
-  void attach_torch() { (void)memprof::detail::keep_backends(number_, torch_library::attach(mode_, device_)); }
+  void attach_torch() {
+    const auto caller = stacks_from_ == 0 ? nullptr : &interpreter_stack::label_of_caller;
+    (void)memprof::detail::keep_backends(number_, torch_library::attach(mode_, device_, caller));
+  }
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && memprof::detail::active_capture() == number_; }
   void snapshot(std::string_view name) { guard_->snapshot(name); }
-  void end(std::string_view name) { guard_->end(name); }
+  void end(std::string_view name) {
+    if (is_active()) put_stacks();
+    guard_->end(name);
+  }
   [[nodiscard]] memprof::profile profile() const { return guard_->profile(); }
   [[nodiscard]] std::shared_ptr<recorded_trace> trace() {
     if (!trace_) memprof::detail::raise("this capture keeps no trace: begin it with capture(trace=True)");
@@ -58,12 +76,21 @@ class capture {
   }
 
  private:
+  /// Says which blocks have a stack.
+  void put_stacks() const {
+    if (stacks_from_ == 0) return;
+    const memprof::heap_stacks row{static_cast<std::int64_t>(stacks_from_), 0, interpreter_stack::unnamed(),
+                                   std::string{memprof::stacks_of_python}};
+    memprof::event_sink{}.add_facts(memprof::detail::table_of(&row, &row + 1));
+  }
+
   std::shared_ptr<memprof::trace> trace_;  // outlives the capture, which writes to it
   std::shared_ptr<recorded_trace> read_;
   std::optional<memprof::capture_guard> guard_;
   std::uint32_t number_ = 0;
   memprof::run_mode mode_;
   memprof::device_description device_;
+  std::size_t stacks_from_;
 };
 
 /// An operation that `with` opens and closes.
@@ -117,7 +144,8 @@ void bind_captures(nb::module_& module) {
           "__init__",
           [](capture* self, const std::string& device, bool trace, const path_argument& trace_file, std::uint64_t trace_limit,
              std::uint32_t timeline_points, std::uint32_t largest_blocks, std::uint32_t full_segments, std::uint32_t operations,
-             bool infer_operations, bool uses, bool torch, bool no_dispatch) {
+             bool infer_operations, bool uses, std::size_t stacks_from, const std::string& own_folder, bool torch,
+             bool no_dispatch) {
             memprof::capture_options options;
             options.mode = mode_of(no_dispatch);
             options.device = device_named(device);
@@ -129,10 +157,11 @@ void bind_captures(nb::module_& module) {
             options.operations = operations;
             options.infer_operations = infer_operations;
             options.uses = uses;
-            new (self) capture{options, trace, torch};
+            new (self) capture{options, trace, torch, stacks_from, own_folder};
           },
           nb::kw_only(), "device"_a, "trace"_a, "trace_file"_a, "trace_limit"_a, "timeline_points"_a, "largest_blocks"_a,
-          "full_segments"_a, "operations"_a, "infer_operations"_a, "uses"_a, "torch"_a, "no_dispatch"_a)
+          "full_segments"_a, "operations"_a, "infer_operations"_a, "uses"_a, "stacks_from"_a, "own_folder"_a, "torch"_a,
+          "no_dispatch"_a)
       .def_prop_ro("is_active", &capture::is_active)
       .def("attach_torch", &capture::attach_torch)
       .def("snapshot", &capture::snapshot, "name"_a)

@@ -30,7 +30,9 @@ NB_MODULE(_core, module) {
   memprof_python::bind_profiles(module);
   memprof_python::bind_traces(module);
   memprof_python::bind_recordings(module);
+  memprof_python::bind_imports(module);
   memprof_python::bind_comparisons(module);
+  memprof_python::bind_waterfalls(module);
   memprof_python::bind_checks(module);
   memprof_python::bind_estimates(module);
   memprof_python::bind_captures(module);

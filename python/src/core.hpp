@@ -31,6 +31,12 @@ void bind_captures(nb::module_& module);
 /// Reading recordings of any kind.
 void bind_recordings(nb::module_& module);
 
+/// Reading the recordings of other tools.
+void bind_imports(nb::module_& module);
+
+/// Accounts of one step side by side.
+void bind_waterfalls(nb::module_& module);
+
 /// Comparing runs and merging the ranks of a job.
 void bind_comparisons(nb::module_& module);
 

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <mutex>
@@ -86,9 +87,11 @@ void torch_library::load(const std::string& path, memprof::run_mode mode) {
   library_for(mode) = found;
 }
 
-memprof::detail::capture_backends torch_library::attach(memprof::run_mode mode, const memprof::device_description& device) {
+memprof::detail::capture_backends torch_library::attach(memprof::run_mode mode, const memprof::device_description& device,
+                                                        name_of_caller caller) {
   const memprof::detail::recording_suppressor hidden;
   auto made = std::make_unique<torch_source>(torch_source{library_for(mode), nullptr});
+  made->calls->name_callers(caller);
   char reason[1024] = "";
   made->source = made->calls->attach(&device, sizeof device, reason, sizeof reason);
   if (made->source == nullptr) memprof::detail::raise(reason);

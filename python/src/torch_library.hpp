@@ -4,6 +4,7 @@
 #include <memprof/trace/device_description.hpp>
 #include <memprof/trace/run_mode.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -18,9 +19,13 @@ class torch_library {
   static void load(const std::string& path, memprof::run_mode mode);
   [[nodiscard]] static bool is_loaded(memprof::run_mode mode) noexcept;
 
-  /// Begins to record or simulate libtorch for the active capture. Throws `memprof::error` if libtorch refuses.
-  [[nodiscard]] static memprof::detail::capture_backends attach(memprof::run_mode mode,
-                                                                const memprof::device_description& device);
+  /// Names the stack that asks for a block of that size: the label of its allocation, or 0.
+  using name_of_caller = std::uint32_t (*)(std::size_t bytes);
+
+  /// Begins to record or simulate libtorch for the active capture; `caller` is asked for each block, unless it is null. Throws
+  /// `memprof::error` if libtorch refuses.
+  [[nodiscard]] static memprof::detail::capture_backends attach(memprof::run_mode mode, const memprof::device_description& device,
+                                                                name_of_caller caller);
 
   /// Records CUDA devices, too, for the capture that records libtorch now, if there is one and its library can. CUDA must be
   /// initialised.

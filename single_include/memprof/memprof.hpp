@@ -34299,6 +34299,16 @@ struct library_workspace {
 
 }  // namespace memprof::inline MEMPROF_ABI
 
+// ---- <memprof/profile/fact/python_stacks.hpp>
+#include <string_view>
+
+namespace memprof::inline MEMPROF_ABI {
+
+/// `heap_stacks::unwinder` of a trace whose stacks are calls in Python, of blocks of tensors in any memory space.
+inline constexpr std::string_view stacks_of_python = "python";
+
+}  // namespace memprof::inline MEMPROF_ABI
+
 #endif  // MEMPROF_SINGLE_HEADER_32
 
 #if !defined(MEMPROF_SINGLE_HEADER_33) && (defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_JSON))
@@ -36892,9 +36902,14 @@ inline void keep_trace_only() noexcept {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/session_options.hpp>
+#include <cstdint>
 #include <string>
 
 namespace memprof::inline MEMPROF_ABI {
+
+/// What a session leaves: memprof's own profile, or what `memprof export --format session` writes, the JSON of pie's memory
+/// profiler.
+enum class session_format : std::uint8_t { profile, session };
 
 /// How a `session` records. The environment and a configuration file take precedence: docs/session.md.
 struct session_options {
@@ -36903,6 +36918,8 @@ struct session_options {
   bool enabled = false;          ///< if false, a session does nothing at all
   bool trace = false;            ///< also writes a trace file next to the profile, which survives whatever ends the process
   bool signals = true;           ///< writes the profile on SIGINT, SIGTERM, SIGHUP, SIGABRT, and an extra one on each SIGUSR1
+  /// `session` needs <memprof/toolkit/format/pie/session_file.hpp> in the program; until the file is there, a trace is beside it.
+  session_format format = session_format::profile;
   capture_options capture = {};  ///< for the session's capture; `trace` sets its `trace_file`
 };
 
@@ -37049,6 +37066,27 @@ inline constexpr int max_numbered = 10'000;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/profile/session_text.hpp>
+#include <string>
+
+/// @file
+/// What lets a session leave another file than memprof's own profile.
+
+namespace memprof::inline MEMPROF_ABI {
+
+struct profile;
+
+namespace detail {
+
+/// The JSON of pie's memory profiler of a run, from its trace and its profile so far; from the profile alone if `trace_file` is
+/// empty. Set by <memprof/toolkit/format/pie/session_file.hpp>, otherwise null.
+using session_text_writer = std::string (*)(const profile& run, const std::string& trace_file);
+inline constinit session_text_writer write_session_text = nullptr;
+
+}  // namespace detail
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 #endif  // MEMPROF_SINGLE_HEADER_36
 
@@ -37203,6 +37241,12 @@ struct session_setting {
   return true;
 }
 
+[[nodiscard]] inline bool assign_format(session_options& options, std::string_view text) noexcept {
+  if (text != "profile" && text != "session") return false;
+  options.format = text == "session" ? session_format::session : session_format::profile;
+  return true;
+}
+
 [[nodiscard]] inline bool assign_device(session_options& options, std::string_view text) {
   for (const std::string_view name : device_preset_names) {
     if (name != text) continue;
@@ -37212,7 +37256,7 @@ struct session_setting {
   return false;
 }
 
-inline constexpr std::array<session_setting, 11> session_settings{{
+inline constexpr std::array<session_setting, 12> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -37223,6 +37267,7 @@ inline constexpr std::array<session_setting, 11> session_settings{{
     {"interval", "MEMPROF_INTERVAL", "seconds, more than 0", assign_interval},
     {"trace", "MEMPROF_TRACE", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
+    {"format", "MEMPROF_FORMAT", "profile or session", assign_format},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
     {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
@@ -37308,6 +37353,12 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
+  if (options.enabled && options.format == session_format::session && write_session_text == nullptr) {
+    options.format = session_format::profile;
+    say_of_session(
+        "session: it leaves a profile, as this program writes no other format; include "
+        "<memprof/toolkit/format/pie/session_file.hpp> in it, or let memprof export --format session convert the profile");
+  }
   if (options.capture.stacks != stack_capture::off || options.capture.uses) options.trace = true;  // which has them
   if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");
@@ -37657,7 +37708,7 @@ struct running_session {
       profile now;
       if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
       const internal_guard hidden;
-      const std::string text = to_json_text(now) + '\n';
+      const std::string text = text_of(now);
       std::string name = is_own ? stem : session_stem(options.output_dir, unix_ns(), process);
       const bool was_written = is_own && !json_file.empty();
       const std::string problem = write_session_file(name, ".json", was_written, text);
@@ -37676,14 +37727,24 @@ struct running_session {
     if (!has_memory) say_of_session("session: the system has no memory for the profile");
   }
 
-  /// What to do about a profile that cannot be written.
-  [[nodiscard]] std::string rest_of_trace() const {
-    return has_trace() ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
+  /// What the file has.
+  [[nodiscard]] std::string text_of(const profile& now) const {
+    if (options.format == session_format::profile) return to_json_text(now) + '\n';
+    return write_session_text(now, has_trace() ? trace_file : std::string{});
   }
 
-  /// Removes the trace file that was created to reserve its name, if nothing could be written into it.
-  void remove_empty_trace() const noexcept {
-    if (!trace_file.empty() && !has_trace()) ::unlink(trace_file.c_str());
+  /// What to do about a profile that cannot be written.
+  [[nodiscard]] std::string rest_of_trace() const {
+    if (!has_trace()) return {};
+    const char* const command = options.format == session_format::profile ? "profile " : "export --format session ";
+    return std::string{"; `memprof "} + command + trace_file + "` makes it from the trace";
+  }
+
+  /// Removes the trace file that was created to reserve its name, if nothing could be written into it, and one that nobody asked
+  /// for, once the session's file is there.
+  void remove_unwanted_trace() const noexcept {
+    const bool is_spent = !options.trace && !json_file.empty();
+    if (!trace_file.empty() && (is_spent || !has_trace())) ::unlink(trace_file.c_str());
   }
 
   /// Whether the trace file has more than its header.
@@ -37843,7 +37904,7 @@ inline void finish_session() noexcept {
     const recording_suppressor hidden;
     ending->write_profile(profile_for::session);
   }
-  ending->remove_empty_trace();
+  ending->remove_unwanted_trace();
   remove_signal_handlers();
   remove_terminate_handler();
   mailbox.process.store(0);
@@ -37939,7 +38000,8 @@ inline void prepare_files(running_session& session) {
                    "; the training goes on, and the profile will be tried there at the end");
   }
   session.stem = session_stem(options.output_dir, unix_ns(), session.process);
-  if (!options.trace || !problem.empty()) return;
+  const bool needs_trace = options.trace || options.format == session_format::session;
+  if (!needs_trace || !problem.empty()) return;
   const int error = reserve_name(session.stem, ".memtrace");
   if (error != 0) return say_of_session("session: no trace file '" + session.stem + ".memtrace': " + reason_of(error));
   session.trace_file = session.stem + ".memtrace";

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/profile/fact/heap_stacks.hpp>
+#include <memprof/profile/fact/python_stacks.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/block_callers.hpp>
 #include <memprof/toolkit/analysis/peak_callers.hpp>
@@ -11,6 +12,7 @@
 #include <memprof/trace/label.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -24,33 +26,45 @@ namespace memprof::inline MEMPROF_ABI {
 
 namespace {
 
-/// Finds the allocation that made the peak of the C++ heap.
-struct heap_peak_finder : replay_handler {
-  std::int64_t live = 0;
-  std::int64_t peak = 0;
-  std::uint64_t ordinal = 0;  ///< 0: there is none
+/// Finds the allocations that made the peaks of the memory spaces.
+struct peak_finder : replay_handler {
+  struct space_peak {
+    std::int64_t live = 0;
+    std::int64_t peak = 0;
+    std::uint64_t ordinal = 0;  ///< 0: there is none
+  };
+  std::array<space_peak, std::size_t{extend::any_space} + 1> spaces{};
 
   void on_allocation(const replay_state&, const replayed_block& block) {
-    if (block.space != extend::cpu_space) return;
-    live += static_cast<std::int64_t>(block.bytes);
-    if (live <= peak) return;
-    peak = live;
-    ordinal = block.ordinal;
+    space_peak& of = spaces[block.space];
+    of.live += static_cast<std::int64_t>(block.bytes);
+    if (of.live <= of.peak) return;
+    of.peak = of.live;
+    of.ordinal = block.ordinal;
   }
   void on_deallocation(const replay_state&, const replayed_block& block, std::uint32_t) {
-    if (block.space == extend::cpu_space) live -= static_cast<std::int64_t>(block.bytes);
+    spaces[block.space].live -= static_cast<std::int64_t>(block.bytes);
+  }
+
+  /// The C++ heap; of stacks of Python, which tensors have wherever they are, the space with the greatest peak.
+  [[nodiscard]] std::uint8_t space_with_stacks(const heap_stacks& recorded) const {
+    if (recorded.unwinder != stacks_of_python) return extend::cpu_space;
+    const auto greatest = std::max_element(
+        spaces.begin(), spaces.end(), [](const space_peak& left, const space_peak& right) { return left.peak < right.peak; });
+    return static_cast<std::uint8_t>(greatest - spaces.begin());
   }
 };
 
 /// Copies what is live when that allocation has happened.
-struct heap_at_peak : replay_handler {
+struct space_at_peak : replay_handler {
+  std::uint8_t space = extend::cpu_space;
   std::uint64_t ordinal = 0;
-  const trace_replay<heap_at_peak>* replay = nullptr;
+  const trace_replay<space_at_peak>* replay = nullptr;
   std::vector<replayed_block> blocks;
 
   void on_allocation(const replay_state&, const replayed_block& block) {
-    if (block.space != extend::cpu_space || block.ordinal != ordinal) return;
-    replay->for_each_live(extend::cpu_space, [this](const replayed_block& live) { blocks.push_back(live); });
+    if (block.space != space || block.ordinal != ordinal) return;
+    replay->for_each_live(space, [this](const replayed_block& live) { blocks.push_back(live); });
   }
 };
 
@@ -119,20 +133,21 @@ struct small_blocks {
 
 peak_callers peak_callers_of(trace_source_view source, const heap_stacks& recorded, std::size_t largest_blocks) {
   const extend::clock_readings no_times;
-  heap_peak_finder found;
+  peak_finder found;
   {
     trace_replay replay{found, no_times};
     source.visit(replay);
   }
-  heap_at_peak at_peak;
-  at_peak.ordinal = found.ordinal;
+  space_at_peak at_peak;
+  at_peak.space = found.space_with_stacks(recorded);
+  at_peak.ordinal = found.spaces[at_peak.space].ordinal;
   trace_replay replay{at_peak, no_times};
   at_peak.replay = &replay;
   source.visit(replay);
 
   peak_callers result;
-  result.space = replay.state().space_name(extend::cpu_space);
-  result.bytes = found.peak;
+  result.space = replay.state().space_name(at_peak.space);
+  result.bytes = found.spaces[at_peak.space].peak;
   result.missing_blocks = recorded.missing_blocks;
   std::unordered_map<extend::label, stack_sum> by_stack;
   stack_sum all;
@@ -192,10 +207,12 @@ void name_largest_blocks(profile& of, const peak_callers& callers) {
 
 std::optional<peak_callers> add_peak_callers(profile& of, trace_source_view source) {
   const std::optional<heap_stacks> recorded = recorded_stacks_of(of);
-  const space_profile* const heap = of.find_space("cpu");
-  if (!recorded || heap == nullptr) return {};
-  peak_callers callers = peak_callers_of(source, *recorded, heap->live_at_peak.largest_blocks.size());
-  if (callers.bytes != heap->cumulative_peak) return {};
+  if (!recorded) return {};
+  std::size_t largest_blocks = 0;
+  for (const space_profile& each : of.spaces) largest_blocks = std::max(largest_blocks, each.live_at_peak.largest_blocks.size());
+  peak_callers callers = peak_callers_of(source, *recorded, largest_blocks);
+  const space_profile* const space = of.find_space(callers.space);
+  if (space == nullptr || callers.bytes != space->cumulative_peak) return {};
   name_largest_blocks(of, callers);
   return callers;
 }

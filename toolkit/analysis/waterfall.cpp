@@ -12,25 +12,26 @@
 #include <cstdlib>
 #include <map>
 #include <set>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
-bool waterfall_bytes::differs() const {
+bool differ(std::span<const std::int64_t> bytes) {
   return std::any_of(bytes.begin(), bytes.end(), [&](std::int64_t each) { return each != bytes.front(); });
 }
 
-std::int64_t waterfall_bytes::greatest_change() const {
+std::int64_t greatest_change(std::span<const std::int64_t> bytes) {
   std::int64_t greatest = 0;
-  for (std::size_t column = 1; column < bytes.size(); ++column) greatest = std::max(greatest, std::abs(change(column)));
+  for (std::size_t column = 1; column < bytes.size(); ++column) greatest = std::max(greatest, std::abs(change_at(bytes, column)));
   return greatest;
 }
 
-waterfall_bytes waterfall::total() const {
-  waterfall_bytes peaks;
-  for (const compared_run& column : columns) peaks.bytes.push_back(column.bytes);
+std::vector<std::int64_t> waterfall::total() const {
+  std::vector<std::int64_t> peaks;
+  for (const compared_run& column : columns) peaks.push_back(column.bytes);
   return peaks;
 }
 
@@ -105,8 +106,8 @@ class waterfall_builder {
   template <class Row>
   static void sort_rows(std::vector<Row>& rows) {
     std::stable_sort(rows.begin(), rows.end(), [](const Row& left, const Row& right) {
-      const std::int64_t of_left = left.greatest_change();
-      const std::int64_t of_right = right.greatest_change();
+      const std::int64_t of_left = greatest_change(left.bytes);
+      const std::int64_t of_right = greatest_change(right.bytes);
       if (of_left != of_right) return of_left > of_right;
       return *std::max_element(left.bytes.begin(), left.bytes.end()) > *std::max_element(right.bytes.begin(), right.bytes.end());
     });

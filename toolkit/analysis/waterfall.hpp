@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -15,30 +16,32 @@
 
 namespace memprof::inline MEMPROF_ABI {
 
-/// Bytes in each column of a waterfall. `change(n)` is the difference between columns n - 1 and n.
-struct waterfall_bytes {
-  std::vector<std::int64_t> bytes;
-
-  [[nodiscard]] std::int64_t change(std::size_t column) const { return bytes[column] - bytes[column - 1]; }
-  [[nodiscard]] bool differs() const;
-  /// The greatest absolute change.
-  [[nodiscard]] std::int64_t greatest_change() const;
-};
+/// The difference between columns `column` - 1 and `column`, of the bytes in each.
+[[nodiscard]] inline std::int64_t change_at(std::span<const std::int64_t> bytes, std::size_t column) {
+  return bytes[column] - bytes[column - 1];
+}
+/// Whether any column has other bytes than the first.
+[[nodiscard]] bool differ(std::span<const std::int64_t> bytes);
+/// The greatest absolute change.
+[[nodiscard]] std::int64_t greatest_change(std::span<const std::int64_t> bytes);
 
 /// An operation. If `paths` is 0, the column has no such operation.
-struct waterfall_row : waterfall_bytes {
+struct waterfall_row {
+  std::vector<std::int64_t> bytes;  ///< in each column
   std::string operation;
   std::vector<std::int64_t> blocks;
   std::vector<std::int64_t> paths;  ///< operations of the program in the row: layers, or calls of the same operator
 };
 
 /// All operations of a part. Their rows add up to it.
-struct waterfall_part : waterfall_bytes {
+struct waterfall_part {
+  std::vector<std::int64_t> bytes;  ///< in each column
   std::string name;
   std::vector<waterfall_row> rows;
 };
 
-struct waterfall_category : waterfall_bytes {
+struct waterfall_category {
+  std::vector<std::int64_t> bytes;  ///< in each column
   std::string name;
 };
 
@@ -50,7 +53,7 @@ struct waterfall {
   std::vector<waterfall_category> categories;
 
   /// The peaks.
-  [[nodiscard]] waterfall_bytes total() const;
+  [[nodiscard]] std::vector<std::int64_t> total() const;
 };
 
 /// Puts accounts of one step side by side. Categories determine the part of an operation only if all columns have them. Takes

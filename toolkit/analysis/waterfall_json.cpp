@@ -6,17 +6,19 @@
 #include <memprof/trace/run_mode.hpp>
 
 #include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 namespace {
 
-nlohmann::ordered_json changes_value(const waterfall_bytes& of) {
+nlohmann::ordered_json changes_value(const std::vector<std::int64_t>& bytes) {
   nlohmann::ordered_json changes = nlohmann::ordered_json::array();
-  for (std::size_t column = 1; column < of.bytes.size(); ++column) changes.push_back(of.change(column));
+  for (std::size_t column = 1; column < bytes.size(); ++column) changes.push_back(change_at(bytes, column));
   return changes;
 }
 
@@ -42,11 +44,11 @@ nlohmann::ordered_json part_value(const waterfall_part& part) {
   for (const waterfall_row& row : part.rows) {
     rows.push_back({{"operation", row.operation},
                     {"bytes", row.bytes},
-                    {"changes", changes_value(row)},
+                    {"changes", changes_value(row.bytes)},
                     {"blocks", row.blocks},
                     {"paths", row.paths}});
   }
-  return {{"part", part.name}, {"bytes", part.bytes}, {"changes", changes_value(part)}, {"operations", rows}};
+  return {{"part", part.name}, {"bytes", part.bytes}, {"changes", changes_value(part.bytes)}, {"operations", rows}};
 }
 
 }  // namespace
@@ -59,7 +61,7 @@ nlohmann::ordered_json to_json(const waterfall& of) {
   for (const waterfall_part& part : of.parts) parts.push_back(detail::part_value(part));
   nlohmann::ordered_json categories = nlohmann::ordered_json::array();
   for (const waterfall_category& row : of.categories)
-    categories.push_back({{"category", row.name}, {"bytes", row.bytes}, {"changes", detail::changes_value(row)}});
+    categories.push_back({{"category", row.name}, {"bytes", row.bytes}, {"changes", detail::changes_value(row.bytes)}});
   return {{"format", waterfall_json_format},
           {"version", waterfall_json_version},
           {"verdict", verdict_of(of)},

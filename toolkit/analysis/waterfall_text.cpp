@@ -40,8 +40,9 @@ void add_peak(marked_text& line, const compared_run& column) {
 std::int64_t operations_that_change(const waterfall& of, std::size_t column) {
   std::int64_t count = 0;
   for (const waterfall_part& part : of.parts) {
-    if (part.change(column) != 0) continue;
-    count += std::count_if(part.rows.begin(), part.rows.end(), [&](const waterfall_row& row) { return row.change(column) != 0; });
+    if (change_at(part.bytes, column) != 0) continue;
+    count += std::count_if(part.rows.begin(), part.rows.end(),
+                           [&](const waterfall_row& row) { return change_at(row.bytes, column) != 0; });
   }
   return count;
 }
@@ -50,10 +51,10 @@ std::int64_t operations_that_change(const waterfall& of, std::size_t column) {
 void add_reason(marked_text& line, const waterfall& of, std::size_t column, std::size_t most) {
   const std::string title = column_title(of.columns[column]);
   const std::string before = column_title(of.columns[column - 1]);
-  const std::int64_t change = of.total().change(column);
+  const std::int64_t change = change_at(of.total(), column);
   std::vector<const waterfall_part*> parts;
   for (const waterfall_part& part : of.parts) {
-    if (part.change(column) != 0) parts.push_back(&part);
+    if (change_at(part.bytes, column) != 0) parts.push_back(&part);
   }
   if (parts.empty()) {
     line.add(title).add(" equals ").add(before).add(", part by part to the byte");
@@ -63,7 +64,7 @@ void add_reason(marked_text& line, const waterfall& of, std::size_t column, std:
     return;
   }
   std::stable_sort(parts.begin(), parts.end(), [&](const waterfall_part* left, const waterfall_part* right) {
-    return std::abs(left->change(column)) > std::abs(right->change(column));
+    return std::abs(change_at(left->bytes, column)) > std::abs(change_at(right->bytes, column));
   });
   if (change == 0) {
     line.add(title + " equals " + before + ", but its parts do not: ");
@@ -79,11 +80,11 @@ void add_reason(marked_text& line, const waterfall& of, std::size_t column, std:
   std::int64_t rest = 0;
   for (std::size_t index = 0; index < parts.size(); ++index) {
     if (index >= most) {
-      rest += parts[index]->change(column);
+      rest += change_at(parts[index]->bytes, column);
       continue;
     }
     line.add(index == 0 ? "" : ", ").add_name(parts[index]->name);
-    line.add(" ").add_change(parts[index]->change(column));
+    line.add(" ").add_change(change_at(parts[index]->bytes, column));
   }
   if (parts.size() > most) {
     line.add(", ").add_count(static_cast<std::int64_t>(parts.size() - most), "other part", "other parts");
@@ -117,13 +118,13 @@ void add_process_change(marked_text& line, const waterfall& of, std::size_t colu
 
 /// The cells of a row behind its name: bytes in each column, then the changes. `is_there` says which columns have the operation.
 template <class IsThere>
-void add_waterfall_cells(marked_text& rows, const waterfall_bytes& of, IsThere&& is_there) {
-  for (std::size_t column = 0; column < of.bytes.size(); ++column) {
+void add_waterfall_cells(marked_text& rows, const std::vector<std::int64_t>& bytes, IsThere&& is_there) {
+  for (std::size_t column = 0; column < bytes.size(); ++column) {
     rows.next_cell();
-    is_there(column) ? rows.add_bytes(of.bytes[column]) : rows.add("-");
+    is_there(column) ? rows.add_bytes(bytes[column]) : rows.add("-");
   }
-  for (std::size_t column = 1; column < of.bytes.size(); ++column) {
-    const std::int64_t change = of.change(column);
+  for (std::size_t column = 1; column < bytes.size(); ++column) {
+    const std::int64_t change = change_at(bytes, column);
     rows.next_cell().add(signed_short_bytes(change), change == 0 ? emphasis::faint : emphasis::strong);
   }
   rows.end_line();
@@ -156,24 +157,24 @@ void add_operation(marked_text& cell, const waterfall_row& row) {
 struct shown_rows {
   std::size_t count = 0;    ///< shown
   std::int64_t others = 0;  ///< that differ, too
-  waterfall_bytes others_sum;
+  std::vector<std::int64_t> others_sum;
   std::int64_t equal = 0;
-  waterfall_bytes equal_sum;
+  std::vector<std::int64_t> equal_sum;
 };
 
 template <class Row>
 shown_rows choose_rows(const std::vector<Row>& rows, std::size_t columns, std::size_t most, bool shows_all) {
   shown_rows chosen;
-  chosen.others_sum.bytes.resize(columns);
-  chosen.equal_sum.bytes.resize(columns);
-  const auto first_equal = std::find_if_not(rows.begin(), rows.end(), [](const Row& row) { return row.differs(); });
+  chosen.others_sum.resize(columns);
+  chosen.equal_sum.resize(columns);
+  const auto first_equal = std::find_if_not(rows.begin(), rows.end(), [](const Row& row) { return differ(row.bytes); });
   const auto differing = static_cast<std::size_t>(first_equal - rows.begin());
   chosen.count = shows_all ? rows.size() : differing > most + 1 ? most : differing;  // one more takes the line of the others
   for (std::size_t index = chosen.count; index < rows.size(); ++index) {
     const bool is_equal = index >= differing;
     ++(is_equal ? chosen.equal : chosen.others);
-    waterfall_bytes& sum = is_equal ? chosen.equal_sum : chosen.others_sum;
-    for (std::size_t column = 0; column < columns; ++column) sum.bytes[column] += rows[index].bytes[column];
+    std::vector<std::int64_t>& sum = is_equal ? chosen.equal_sum : chosen.others_sum;
+    for (std::size_t column = 0; column < columns; ++column) sum[column] += rows[index].bytes[column];
   }
   return chosen;
 }
@@ -187,18 +188,18 @@ summary_section part_section(const waterfall& of, bool shows_all) {
   section.table = waterfall_table(of, "Operation at the peak");
   marked_text& rows = section.table.rows;
   const std::size_t columns = of.columns.size();
-  const auto add_sum = [&](std::int64_t count, const char* one, const char* several, const waterfall_bytes& sum) {
+  const auto add_sum = [&](std::int64_t count, const char* one, const char* several, const std::vector<std::int64_t>& sum) {
     if (count != 0) add_waterfall_cells(rows.add_name(grouped(count, one, several)), sum, is_everywhere);
   };
   const shown_rows parts = choose_rows(of.parts, columns, most_parts, shows_all);
   for (std::size_t index = 0; index < parts.count; ++index) {
     const waterfall_part& part = of.parts[index];
-    add_waterfall_cells(rows.add_name(part.name, emphasis::strong), part, is_everywhere);
+    add_waterfall_cells(rows.add_name(part.name, emphasis::strong), part.bytes, is_everywhere);
     const shown_rows operations = choose_rows(part.rows, columns, most_operations, shows_all);
     for (std::size_t shown = 0; shown < operations.count; ++shown) {
       const waterfall_row& row = part.rows[shown];
       add_operation(rows, row);
-      add_waterfall_cells(rows, row, [&](std::size_t column) { return row.paths[column] != 0; });
+      add_waterfall_cells(rows, row.bytes, [&](std::size_t column) { return row.paths[column] != 0; });
     }
     if (operations.others != 0) rows.add("  ");
     add_sum(operations.others, "other operation", "other operations", operations.others_sum);
@@ -214,7 +215,7 @@ summary_section category_section(const waterfall& of) {
   section.is_wide = true;
   section.table = waterfall_table(of, "Category at the peak");
   for (const waterfall_category& row : of.categories)
-    add_waterfall_cells(section.table.rows.add_name(row.name), row, is_everywhere);
+    add_waterfall_cells(section.table.rows.add_name(row.name), row.bytes, is_everywhere);
   return section;
 }
 
@@ -235,7 +236,8 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
   }
   if (!shows_all) {
     const std::int64_t parts = std::count_if(of.parts.begin(), of.parts.end(), [](const waterfall_part& part) {
-      return !part.differs() && std::any_of(part.rows.begin(), part.rows.end(), [](const auto& row) { return row.differs(); });
+      return !differ(part.bytes) &&
+             std::any_of(part.rows.begin(), part.rows.end(), [](const auto& row) { return differ(row.bytes); });
     });
     if (parts != 0) {
       section.lines.add_count(parts, "equal part consists", "equal parts consist")

@@ -36,11 +36,24 @@ namespace {
   return call.module == "libmemprof_preload.so" || name.starts_with("memprof::") || is_allocation_function(name);
 }
 
-/// Whether the call is of a library of C or C++, or allocates for whoever calls it.
+/// Whether the call is in Python, whose stacks have no modules.
+[[nodiscard]] bool is_python(const source_frame& call) {
+  return call.module.empty() && (call.file.ends_with(".py") || call.file.starts_with('<') || call.file.ends_with(".pyw"));
+}
+
+/// Whether a call in Python is of torch, or of Python's own library.
+[[nodiscard]] bool is_of_python_library(const source_frame& call) {
+  const auto is_in = [&](std::string_view folder) { return call.file.find(folder) != std::string::npos; };
+  if (is_in("/site-packages/") || is_in("/dist-packages/")) return is_in("-packages/torch/");
+  return call.file.starts_with("<frozen ") || is_in("/lib/python3") || is_in("/lib64/python3");
+}
+
+/// Whether the call is of a library of C, C++ or Python, or allocates for whoever calls it.
 [[nodiscard]] bool is_of_library(const source_frame& call) {
   constexpr std::array<std::string_view, 5> libraries{"libc.so.", "libstdc++.so.", "ld-linux", "libc++.so.", "libpthread.so."};
   const auto begins_module = [&](std::string_view part) { return call.module.starts_with(part); };
   if (std::any_of(libraries.begin(), libraries.end(), begins_module)) return true;
+  if (is_python(call)) return is_of_python_library(call);
   return detail::is_library_function(detail::bare_function_name(call.function));
 }
 
@@ -61,7 +74,7 @@ std::string caller_of(const std::vector<source_frame>& calls) {
   if (calls.empty()) return {};
   const auto who = std::find_if_not(calls.begin(), calls.end(), is_of_library);
   if (who == calls.end()) return to_text(calls.front());
-  return who == calls.begin() ? to_text(*who) : name_of_call(*(who - 1)) + " in " + to_text(*who);
+  return who == calls.begin() || is_python(*who) ? to_text(*who) : name_of_call(*(who - 1)) + " in " + to_text(*who);
 }
 
 const std::vector<source_frame>& named_stacks::calls_at(const detail::stack_frame& frame) {

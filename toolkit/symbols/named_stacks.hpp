@@ -22,7 +22,8 @@ namespace memprof::inline MEMPROF_ABI {
 [[nodiscard]] std::string to_text(const source_frame& call);
 
 /// Who asked for a block, from its calls, innermost first, without the hook's: the function that is not of a library of C++ or C,
-/// and what of these it called: "std::vector::reserve in train (model.cpp:42)".
+/// and what of these it called: "std::vector::reserve in train (model.cpp:42)". In Python, the function that is neither of torch
+/// nor of Python's own library: "Model.forward (train.py:42)".
 [[nodiscard]] std::string caller_of(const std::vector<source_frame>& calls);
 
 /// The stacks of a trace in words.

@@ -1,5 +1,6 @@
 #include "conversion_input.hpp"
 
+#include "complain.hpp"
 #include "output_file.hpp"
 #include "recording.hpp"
 
@@ -16,18 +17,14 @@ namespace memprof_tool {
 conversion_input::conversion_input(const std::string& path, const reading_options& options, bool is_foreign,
                                    const std::string& subcommand)
     : path_(path), file_(open_recording(path)) {
-  if (std::fgetc(file_.get()) == EOF) memprof::detail::raise_about_file("read", path, "it is empty");
-  std::rewind(file_.get());
-  const bool is_trace = memprof::is_trace_file(file_.get());
-  const bool is_own = is_trace || is_memprof_profile(file_.get());
-  if (is_own && (is_foreign || options.format != "auto"))
-    memprof::detail::raise("'" + path + "' is already a memprof " + (is_trace ? "trace" : "profile") +
-                           "; use memprof show, analyze, report or convert");
-  if (is_trace) {
+  const own_kind kind = own_kind_of(file_.get(), path);
+  if (is_foreign || options.format != "auto") require_foreign(kind, path);
+  if (kind == own_kind::trace) {
     trace_.emplace(file_.get(), path);
-  } else if (!is_own) {
+  } else if (kind == own_kind::none) {
     foreign_ = std::make_unique<growing_trace>();
-    read_ = read_foreign(file_.get(), path, options, foreign_->target(), subcommand);
+    read_ = read_foreign(file_.get(), path, options, foreign_->target());
+    for (const std::string& each : read_.remarks) print_error(subcommand, each);
   }
 }
 

@@ -1,7 +1,6 @@
 #include "foreign_recording.hpp"
 
-#include "complain.hpp"
-#include "recording.hpp"
+#include "opened_recording.hpp"
 #include "unpacked_file.hpp"
 #if MEMPROF_TOOL_PROTOZERO
 #include "import_xplane.hpp"
@@ -20,6 +19,7 @@
 #include <memprof/toolkit/format/tenstorrent/ttnn_graph.hpp>
 #include <memprof/trace/capture_info.hpp>
 #include <memprof/trace/event.hpp>
+#include <memprof/trace/trace_file.hpp>
 #include <memprof/trace/trace_writer.hpp>
 
 #include <algorithm>
@@ -27,6 +27,10 @@
 #include <cstddef>
 #include <map>
 #include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 namespace memprof_tool {
 namespace {
@@ -84,9 +88,8 @@ std::string_view format_of_packed(std::FILE* unpacked, const std::string& path) 
 /// Reads one recording; each function is for a format and returns what is left to say.
 class foreign_reader {
  public:
-  foreign_reader(std::FILE* file, const std::string& path, const reading_options& options, memprof::trace& trace,
-                 const std::string& subcommand)
-      : file_(file), path_(path), options_(options), trace_(trace), subcommand_(subcommand) {}
+  foreign_reader(std::FILE* file, const std::string& path, const reading_options& options, memprof::trace& trace)
+      : file_(file), path_(path), options_(options), trace_(trace) {}
 
   /// Throws `memprof::error` if the file has another format, or an option is given that the format does not use.
   [[nodiscard]] reading_result read(std::string_view format) {
@@ -96,7 +99,9 @@ class foreign_reader {
         {"xplane", &self::read_xla},           {"tt-mlir", &self::read_tt}, {"ttnn-graph", &self::read_ttnn},
         {"session", &self::read_session}};
     check_options(format);
-    return (this->*readers.at(format))();
+    reading_result result = (this->*readers.at(format))();
+    result.remarks = std::move(remarks_);
+    return result;
   }
 
  private:
@@ -123,7 +128,7 @@ class foreign_reader {
     info.operations = operations();
     return info;
   }
-  void remark(const std::string& what) const { print_error(subcommand_, "'" + path_ + "': " + what); }
+  void remark(const std::string& what) { remarks_.push_back("'" + path_ + "': " + what); }
   /// Ends the trace. If the file is damaged, records a gap, so that no number counts as exact.
   static void finish(memprof::extend::trace_writer& writer, const std::string& damage, std::string_view last_segment) {
     if (!damage.empty())
@@ -158,10 +163,9 @@ class foreign_reader {
     source.write_to(writer);
     finish(writer, source.damage(), "HEAPTRACK");
     if (source.is_attached())
-      print_error(subcommand_,
-                  "'" + path_ +
-                      "' was recorded after attaching heaptrack to a running program; what it had allocated before is not "
-                      "counted");
+      remarks_.push_back("'" + path_ +
+                         "' was recorded after attaching heaptrack to a running program; what it had allocated before is not "
+                         "counted");
     return {source.damage()};
   }
   reading_result read_tt() {
@@ -187,8 +191,8 @@ class foreign_reader {
         source.write_to(writer, options_.per_core ? memprof::ttnn_core_model::per_core : memprof::ttnn_core_model::one_core);
     finish(writer, source.damage(), "TRACE");
     if (unknown != 0)
-      print_error(subcommand_,
-                  std::to_string(unknown) + " freed buffers were allocated before the trace began; their L1 is not counted");
+      remarks_.push_back(std::to_string(unknown) +
+                         " freed buffers were allocated before the trace began; their L1 is not counted");
     return {source.damage()};
   }
 
@@ -196,7 +200,7 @@ class foreign_reader {
   const std::string& path_;
   const reading_options& options_;
   memprof::trace& trace_;
-  const std::string& subcommand_;
+  std::vector<std::string> remarks_;
 };
 
 }  // namespace
@@ -219,8 +223,20 @@ bool is_memprof_profile(std::FILE* file) {
   return is_found;
 }
 
-reading_result read_foreign(std::FILE* file, const std::string& path, const reading_options& options, memprof::trace& trace,
-                            const std::string& subcommand) {
+own_kind own_kind_of(std::FILE* file, const std::string& path) {
+  if (std::fgetc(file) == EOF) memprof::detail::raise_about_file("read", path, "it is empty");
+  std::rewind(file);
+  if (memprof::is_trace_file(file)) return own_kind::trace;
+  return is_memprof_profile(file) ? own_kind::profile : own_kind::none;
+}
+
+void require_foreign(own_kind kind, const std::string& path) {
+  if (kind == own_kind::none) return;
+  memprof::detail::raise("'" + path + "' is already a memprof " + (kind == own_kind::trace ? "trace" : "profile") +
+                         "; use memprof show, analyze, report or convert");
+}
+
+reading_result read_foreign(std::FILE* file, const std::string& path, const reading_options& options, memprof::trace& trace) {
   std::string packing_damage;
   bool is_packed = false;
   try {
@@ -231,7 +247,7 @@ reading_result read_foreign(std::FILE* file, const std::string& path, const read
     const std::string_view format = options.format != "auto" ? std::string_view{options.format}
                                     : is_packed              ? format_of_packed(content, path)
                                                              : format_of(content, path);
-    reading_result result = foreign_reader{format == "heaptrack" ? content : file, path, options, trace, subcommand}.read(format);
+    reading_result result = foreign_reader{format == "heaptrack" ? content : file, path, options, trace}.read(format);
     if (!packing_damage.empty()) result.damage = packing_damage;
     return result;
   } catch (const memprof::error& fault) {

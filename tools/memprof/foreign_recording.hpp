@@ -31,17 +31,26 @@ struct reading_options {
 
 /// What there is to report about a recording after reading it.
 struct reading_result {
-  std::string damage;    ///< why the end is missing, as a sentence without a final full stop; empty: it is not
-  bool is_whole = true;  ///< false: the end is missing, or some of it could not be read
+  std::string damage;                     ///< why the end is missing, as a sentence without a final full stop; empty: it is not
+  bool is_whole = true;                   ///< false: the end is missing, or some of it could not be read
+  std::vector<std::string> remarks = {};  ///< about the recording, a line each
 };
 
 /// Whether the content of a file that is not memprof's own trace is a profile in JSON. The file is at its beginning before and
 /// after.
 [[nodiscard]] bool is_memprof_profile(std::FILE* file);
 
-/// Reads a recording into `trace`. Prints remarks about it as lines of `subcommand`. Throws `memprof::error` if it cannot be read
-/// at all.
+/// What a file is that need not be imported.
+enum class own_kind { none, trace, profile };
+
+/// Of an open file at its beginning, where it is left. Throws `memprof::error` if it is empty.
+[[nodiscard]] own_kind own_kind_of(std::FILE* file, const std::string& path);
+
+/// Throws `memprof::error` if the file is memprof's own.
+void require_foreign(own_kind kind, const std::string& path);
+
+/// Reads a recording into `trace`. Throws `memprof::error` if it cannot be read at all.
 [[nodiscard]] reading_result read_foreign(std::FILE* file, const std::string& path, const reading_options& options,
-                                          memprof::trace& trace, const std::string& subcommand);
+                                          memprof::trace& trace);
 
 }  // namespace memprof_tool

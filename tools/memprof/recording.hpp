@@ -1,5 +1,7 @@
 #pragma once
 
+#include "opened_recording.hpp"  // IWYU pragma: export
+
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
@@ -12,13 +14,6 @@
 #include <vector>
 
 namespace memprof_tool {
-
-/// Opens a recording so that it can be read more than once: the content of a pipe, named or not, is copied to a temporary file.
-/// "-" is the standard input. Throws `memprof::error` if it cannot be read.
-[[nodiscard]] memprof::detail::file_handle open_recording(const std::string& path);
-
-/// Throws `memprof::error` if a file is text in an encoding other than UTF-8. The file is at its beginning before and after.
-void check_encoding(std::FILE* file, const std::string& path);
 
 /// Why a trace was not read completely, as a sentence without a final full stop; empty if it was.
 [[nodiscard]] std::string complaint_about(const memprof::trace_file_status& status, const std::string& path);

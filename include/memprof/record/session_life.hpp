@@ -70,7 +70,7 @@ inline void finish_session() noexcept {
     const recording_suppressor hidden;
     ending->write_profile(profile_for::session);
   }
-  ending->remove_empty_trace();
+  ending->remove_unwanted_trace();
   remove_signal_handlers();
   remove_terminate_handler();
   mailbox.process.store(0);
@@ -166,7 +166,8 @@ inline void prepare_files(running_session& session) {
                    "; the training goes on, and the profile will be tried there at the end");
   }
   session.stem = session_stem(options.output_dir, unix_ns(), session.process);
-  if (!options.trace || !problem.empty()) return;
+  const bool needs_trace = options.trace || options.format == session_format::session;
+  if (!needs_trace || !problem.empty()) return;
   const int error = reserve_name(session.stem, ".memtrace");
   if (error != 0) return say_of_session("session: no trace file '" + session.stem + ".memtrace': " + reason_of(error));
   session.trace_file = session.stem + ".memtrace";

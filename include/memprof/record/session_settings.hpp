@@ -2,6 +2,7 @@
 
 #include <memprof/detail/nearest_name.hpp>
 #include <memprof/detail/parse_double.hpp>
+#include <memprof/profile/session_text.hpp>
 #include <memprof/record/session_options.hpp>
 #include <memprof/trace/device_presets.hpp>
 #include <memprof/trace/run_mode.hpp>
@@ -85,6 +86,12 @@ struct session_setting {
   return true;
 }
 
+[[nodiscard]] inline bool assign_format(session_options& options, std::string_view text) noexcept {
+  if (text != "profile" && text != "session") return false;
+  options.format = text == "session" ? session_format::session : session_format::profile;
+  return true;
+}
+
 [[nodiscard]] inline bool assign_device(session_options& options, std::string_view text) {
   for (const std::string_view name : device_preset_names) {
     if (name != text) continue;
@@ -94,7 +101,7 @@ struct session_setting {
   return false;
 }
 
-inline constexpr std::array<session_setting, 11> session_settings{{
+inline constexpr std::array<session_setting, 12> session_settings{{
     {"enabled", "MEMPROF", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.enabled, text); }},
     {"output_dir", "MEMPROF_OUTPUT_DIR", "the path of a directory",
@@ -105,6 +112,7 @@ inline constexpr std::array<session_setting, 11> session_settings{{
     {"interval", "MEMPROF_INTERVAL", "seconds, more than 0", assign_interval},
     {"trace", "MEMPROF_TRACE", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.trace, text); }},
+    {"format", "MEMPROF_FORMAT", "profile or session", assign_format},
     {"signals", "MEMPROF_SIGNALS", "1 or 0",
      [](session_options& options, std::string_view text) { return assign_truth(options.signals, text); }},
     {"infer_operations", "MEMPROF_INFER_OPERATIONS", "1 or 0",
@@ -190,6 +198,12 @@ inline constinit session_file_reader read_session_file = nullptr;
     }
   }
   set_from_environment(options, environment);
+  if (options.enabled && options.format == session_format::session && write_session_text == nullptr) {
+    options.format = session_format::profile;
+    say_of_session(
+        "session: it leaves a profile, as this program writes no other format; include "
+        "<memprof/toolkit/format/pie/session_file.hpp> in it, or let memprof export --format session convert the profile");
+  }
   if (options.capture.stacks != stack_capture::off || options.capture.uses) options.trace = true;  // which has them
   if (!options.enabled || (options.interval > 0 && options.interval <= 1e9)) return options;
   say_of_session("session: interval is " + std::to_string(options.interval) + "; use seconds, more than 0; 5 are used");

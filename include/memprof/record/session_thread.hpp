@@ -3,6 +3,7 @@
 #include <memprof/detail/process.hpp>
 #include <memprof/detail/succeeds.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/profile/session_text.hpp>
 #include <memprof/profile/write_json.hpp>
 #include <memprof/record/capture_control.hpp>
 #include <memprof/record/clock.hpp>
@@ -101,7 +102,7 @@ struct running_session {
       profile now;
       if (!read_session(capture, now)) return say_of_session("session: its capture is gone, so there is no profile to write");
       const internal_guard hidden;
-      const std::string text = to_json_text(now) + '\n';
+      const std::string text = text_of(now);
       std::string name = is_own ? stem : session_stem(options.output_dir, unix_ns(), process);
       const bool was_written = is_own && !json_file.empty();
       const std::string problem = write_session_file(name, ".json", was_written, text);
@@ -120,14 +121,24 @@ struct running_session {
     if (!has_memory) say_of_session("session: the system has no memory for the profile");
   }
 
-  /// What to do about a profile that cannot be written.
-  [[nodiscard]] std::string rest_of_trace() const {
-    return has_trace() ? "; `memprof profile " + trace_file + "` makes it from the trace" : std::string{};
+  /// What the file has.
+  [[nodiscard]] std::string text_of(const profile& now) const {
+    if (options.format == session_format::profile) return to_json_text(now) + '\n';
+    return write_session_text(now, has_trace() ? trace_file : std::string{});
   }
 
-  /// Removes the trace file that was created to reserve its name, if nothing could be written into it.
-  void remove_empty_trace() const noexcept {
-    if (!trace_file.empty() && !has_trace()) ::unlink(trace_file.c_str());
+  /// What to do about a profile that cannot be written.
+  [[nodiscard]] std::string rest_of_trace() const {
+    if (!has_trace()) return {};
+    const char* const command = options.format == session_format::profile ? "profile " : "export --format session ";
+    return std::string{"; `memprof "} + command + trace_file + "` makes it from the trace";
+  }
+
+  /// Removes the trace file that was created to reserve its name, if nothing could be written into it, and one that nobody asked
+  /// for, once the session's file is there.
+  void remove_unwanted_trace() const noexcept {
+    const bool is_spent = !options.trace && !json_file.empty();
+    if (!trace_file.empty() && (is_spent || !has_trace())) ::unlink(trace_file.c_str());
   }
 
   /// Whether the trace file has more than its header.

@@ -123,6 +123,10 @@ void annotate(void* implementation, const char* name, unsigned category) {
   if (const auto* const gradient = memprof::detail::find_gradient_annotation(tensor)) gradient->annotate(tensor);
 }
 
+void name_callers(std::uint32_t (*caller)(std::size_t bytes)) {
+  memprof::detail::caller_of_tensor.store(caller, std::memory_order_relaxed);
+}
+
 void begin_operators() { memprof::detail::process_operator_counter.begin(); }
 void end_operators() { memprof::detail::process_operator_counter.end(); }
 
@@ -168,6 +172,7 @@ constexpr memprof_torch_calls calls{MEMPROF_TORCH_CALLS_VERSION,
                                     report_facts,
                                     destroy,
                                     annotate,
+                                    name_callers,
                                     begin_operators,
                                     end_operators,
                                     simulation_calls};

@@ -7,7 +7,7 @@
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 6
+#define MEMPROF_TORCH_CALLS_VERSION 7
 
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
@@ -52,6 +52,10 @@ struct memprof_torch_calls {
 
   /* Describes the block of a tensor (`Tensor._cdata`). A parameter's gradients, present and future, are described with it. */
   void (*annotate)(void* tensor, const char* name, unsigned category);
+
+  /* Has blocks be recorded with the label that `caller` returns for their size, in the thread that allocates them: the name of a
+   * stack, or 0. Null: no longer. */
+  void (*name_callers)(uint32_t (*caller)(size_t bytes));
 
   /* Counts operators from one call to the other (`memprof::track_pytorch_ops`); pairs nest. */
   void (*begin_operators)(void);

@@ -6,6 +6,7 @@
 #include <memprof/toolkit/format/stacks/stack_fold.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/event.hpp>
 #include <memprof/trace/fact_table.hpp>
 
 #include <toolkit/analysis/stacked_trace.hpp>
@@ -57,6 +58,22 @@ TEST_CASE("peak_callers: with all stacks, callers and the rest add up to the pea
   CHECK_THAT(text, ContainsSubstring("600 B") && ContainsSubstring("program+0x10") && ContainsSubstring("30"));
   CHECK_THAT(text, ContainsSubstring("blocks without a stack"));
   CHECK(text.find('~') == std::string::npos);
+}
+
+TEST_CASE("peak_callers: stacks of Python are those of the space with the greatest peak") {
+  stacked_trace run;
+  const memprof::extend::space_id device = run.writer.space("cuda:0");
+  run.allocate(0x10000, 100, run.stack(0x10));
+  run.writer.put_event({0, 0x20000, 900, run.stack(0x20), memprof::extend::event_kind::allocate, device.value, 0});
+  run.writer.finish();
+  const peak_callers python = memprof::peak_callers_of(run.events, heap_stacks{64, 0, 0, "python"}, 2);
+  CHECK(python.space == "cuda:0");
+  CHECK(python.bytes == 900);
+  REQUIRE(python.callers.size() == 1);
+  CHECK(python.callers[0].caller == "program+0x20");
+  const peak_callers heap = memprof::peak_callers_of(run.events, all, 2);
+  CHECK(heap.space == "cpu");
+  CHECK(heap.bytes == 100);
 }
 
 /// Two large blocks, and `small` blocks of 1,000 bytes, of which the first ones have a stack: 6 from 0x10, then from 0x30.

@@ -54,7 +54,7 @@ void check_sums(const memprof::waterfall& of) {
         CHECK_FALSE(row.operation.empty());
         CHECK((row.paths.at(index) != 0 || row.bytes.at(index) == 0));
         rows += row.bytes.at(index);
-        if (index > 0) changes += row.change(index);
+        if (index > 0) changes += memprof::change_at(row.bytes, index);
       }
       CHECK(part.bytes.at(index) == rows);
       whole += rows;
@@ -104,7 +104,7 @@ TEST_CASE("waterfall: estimate, run without dispatch and real run of the plain t
         INFO(part.name);
         for (const memprof::waterfall_row& row : part.rows) {
           INFO(row.operation);
-          CHECK_FALSE(row.differs());
+          CHECK_FALSE(memprof::differ(row.bytes));
           CHECK(row.blocks[0] == row.blocks[2]);
           CHECK(row.paths[0] == row.paths[2]);
         }
@@ -127,9 +127,9 @@ TEST_CASE("waterfall: what an estimate left out is a change of the part that has
   check_sums(found);
   REQUIRE_FALSE(found.parts.empty());
   CHECK(found.parts[0].name == "optimizer state");
-  CHECK(found.parts[0].change(1) == 2 * 4 * parameter_count(model, 9));
+  CHECK(memprof::change_at(found.parts[0].bytes, 1) == 2 * 4 * parameter_count(model, 9));
   CHECK(found.parts[0].rows.at(0).paths == std::vector<std::int64_t>{0, 1});
-  for (std::size_t index = 1; index < found.parts.size(); ++index) CHECK_FALSE(found.parts[index].differs());
+  for (std::size_t index = 1; index < found.parts.size(); ++index) CHECK_FALSE(memprof::differ(found.parts[index].bytes));
 }
 
 TEST_CASE("waterfall: an estimate's trace gives its profile") {

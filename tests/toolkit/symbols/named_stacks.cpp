@@ -55,6 +55,24 @@ TEST_CASE("named_stacks: who asked is the first function of no library, with the
   CHECK(caller_of({of_library, call("read_lines")}) == "getline in read_lines");
 }
 
+TEST_CASE("named_stacks: in Python, who asked is the first function neither of torch nor of Python's own library") {
+  const auto in_python = [](std::string function, std::string file, int line) {
+    return source_frame{std::move(function), std::move(file), line, "", static_cast<std::uint64_t>(line)};
+  };
+  const source_frame linear = in_python("Linear.forward", "/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", 125);
+  const source_frame decode = in_python("Decoder.decode", "/usr/lib/python3.11/json/decoder.py", 337);
+  const source_frame frozen = in_python("_call_with_frames_removed", "<frozen importlib._bootstrap>", 241);
+  const source_frame model = in_python("Block.forward", "/home/me/model.py", 9);
+  const source_frame installed =
+      in_python("Attention.forward", "/venv/lib/python3.11/site-packages/transformers/models/gpt2.py", 7);
+  const source_frame script = in_python("<module>", "train.py", 42);
+  CHECK(caller_of({linear, model, script}) == "Block.forward (model.py:9)");
+  CHECK(caller_of({linear, decode, frozen, script}) == "<module> (train.py:42)");
+  CHECK(caller_of({linear, installed, script}) == "Attention.forward (gpt2.py:7)");
+  CHECK(caller_of({in_python("f", "<string>", 1), script}) == "f (<string>:1)");
+  CHECK(caller_of({linear, decode}) == "Linear.forward (linear.py:125)");
+}
+
 TEST_CASE("named_stacks: a stack has the outer frames of an earlier one") {
   label_table names;
   const label first = stack_of(names, 0, 0, {{0, 10}, {0, 20}, {0, 30}});

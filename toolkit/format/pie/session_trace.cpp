@@ -1,8 +1,10 @@
 #include <memprof/config.hpp>
+#include <memprof/detail/file_io.hpp>
 #include <memprof/ledger/scope_stack.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/pie/session_profile.hpp>
 #include <memprof/toolkit/format/pie/session_trace.hpp>
 #include <memprof/toolkit/format/pie/session_writer.hpp>
 #include <memprof/toolkit/format/tables/tables.hpp>
@@ -14,9 +16,11 @@
 #include <memprof/trace/event.hpp>
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/requires_grad.hpp>
+#include <memprof/trace/trace_file.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <cstdio>
 #include <map>
 #include <string>
 #include <string_view>
@@ -207,4 +211,17 @@ std::vector<std::string> write_session(trace_source_view source, const profile& 
     missing.push_back(std::to_string(fold.open_calls()) + " calls of operations still open at the end of the trace");
   return missing;
 }
+
+std::string session_text_of(const profile& run, const std::string& trace_file) {
+  text_sink out;
+  const detail::file_handle file{trace_file.empty() ? nullptr : std::fopen(trace_file.c_str(), "rbe")};
+  if (file && is_trace_file(file.get())) {
+    const memprof::trace_file events{file.get(), trace_file};
+    (void)write_session(trace_source_view{events}, run, out);  // the file itself says what it lacks
+  } else {
+    (void)write_session(run, out);
+  }
+  return std::move(out.text);
+}
+
 }  // namespace memprof::inline MEMPROF_ABI

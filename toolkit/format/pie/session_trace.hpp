@@ -14,4 +14,8 @@ namespace memprof::inline MEMPROF_ABI {
 /// in the original. Returns what is missing as sentences. Two passes; takes memory for what is live, and 64 bytes for each call.
 std::vector<std::string> write_session(trace_source_view source, const profile& run, byte_sink_view out);
 
+/// The session profile of a run as text: from its trace file, which may still be growing, or, if `trace_file` is empty or cannot
+/// be read, from its profile alone.
+[[nodiscard]] std::string session_text_of(const profile& run, const std::string& trace_file);
+
 }  // namespace memprof::inline MEMPROF_ABI

@@ -5,7 +5,10 @@
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/record/event_sink.hpp>
+#include <memprof/record/recorder.hpp>
 #include <memprof/trace/category.hpp>
+#include <memprof/trace/event.hpp>
+#include <memprof/trace/label.hpp>
 
 #include <ATen/SequenceNumber.h>
 
@@ -103,10 +106,18 @@ inline void decide_category(torch_thread& self) noexcept {
   self.graph_operator = 0;
 }
 
+/// Names the stack that asks this thread for a block of that size, as docs/trace_format.md has it; 0: unknown. Null: nobody asks.
+/// A binding sets it whose language has calls that stacks of C++ lack.
+inline constinit std::atomic<label (*)(std::size_t bytes)> caller_of_tensor{nullptr};
+
 /// Call after a block was allocated, in any space.
 inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space) noexcept {
   torch_thread* const self = this_torch_thread();
-  event_sink{}.allocate({space}, address, bytes, self == nullptr ? optional_category{} : category_in_graph(*self, address));
+  const optional_category contents = self == nullptr ? optional_category{} : category_in_graph(*self, address);
+  // Relaxed: what the function reads was there before it was set, by a thread that then begins the capture.
+  const auto caller = caller_of_tensor.load(std::memory_order_relaxed);
+  const label stack = caller == nullptr ? 0 : caller(bytes);
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, stack, event_kind::allocate, space, contents.tag()});
   if (self == nullptr) return;
   remember_new_block(*self, address);
   if (space == cpu_space)
