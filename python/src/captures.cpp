@@ -81,7 +81,7 @@ class capture {
     if (stacks_from_ == 0) return;
     const memprof::heap_stacks row{static_cast<std::int64_t>(stacks_from_), 0, interpreter_stack::unnamed(),
                                    std::string{memprof::stacks_of_python}};
-    memprof::event_sink{}.add_facts(memprof::detail::table_of(&row, &row + 1));
+    memprof::extend::event_sink{}.add_facts(memprof::detail::table_of(&row, &row + 1));
   }
 
   std::shared_ptr<memprof::trace> trace_;  // outlives the capture, which writes to it

@@ -97,7 +97,7 @@ void add_part(PyObject* text, std::string& to) {
 
 /// A call in Python: the label of its function, file and line, which is a module of trace files, and the line.
 struct python_call {
-  memprof::label place = 0;
+  memprof::extend::label place = 0;
   int line = 0;
 };
 
@@ -118,7 +118,7 @@ struct python_call {
 }
 
 /// The name of a thread's stack; 0: it executes no Python. Throws `std::bad_alloc`.
-[[nodiscard]] memprof::label name_stack(const PyThreadState& thread, bool& has_calls) {
+[[nodiscard]] memprof::extend::label name_stack(const PyThreadState& thread, bool& has_calls) {
   thread_local std::string text;
   std::array<python_call, memprof::detail::max_stack_frames> calls;
   std::size_t count = 0;
@@ -153,7 +153,7 @@ std::uint32_t interpreter_stack::label_of_caller(std::size_t bytes) noexcept {
   if (thread == nullptr) return 0;
   try {
     bool has_calls = false;
-    const memprof::label name = name_stack(*thread, has_calls);
+    const memprof::extend::label name = name_stack(*thread, has_calls);
     if (name == 0 && has_calls) unnamed_blocks.fetch_add(1, std::memory_order_relaxed);
     return name;
   } catch (const std::exception&) {  // out of memory

@@ -58,7 +58,7 @@ class device {
 
   std::uintptr_t allocate(double megabytes) {
     next_ += std::uintptr_t{1} << 32;
-    memprof::event_sink{}.allocate(space_, next_, static_cast<std::size_t>(megabytes * mb + 0.5));
+    memprof::extend::event_sink{}.allocate(space_, next_, static_cast<std::size_t>(megabytes * mb + 0.5));
     return next_;
   }
   void allocate(double megabytes, int tensors) {

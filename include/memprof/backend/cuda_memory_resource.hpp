@@ -35,13 +35,15 @@ class resource_events {
  public:
   explicit resource_events(std::string_view space) noexcept : space_(space) {}
 
-  void allocated(const void* address, std::size_t bytes) const noexcept { event_sink{}.allocate(space_, address, bytes); }
-  void deallocates(const void* address, std::size_t bytes) const noexcept { event_sink{}.deallocate(space_, address, bytes); }
+  void allocated(const void* address, std::size_t bytes) const noexcept { extend::event_sink{}.allocate(space_, address, bytes); }
+  void deallocates(const void* address, std::size_t bytes) const noexcept {
+    extend::event_sink{}.deallocate(space_, address, bytes);
+  }
   void allocated(const void* address, std::size_t bytes, ::cuda::stream_ref stream) const noexcept {
-    event_sink{}.allocate_on_stream(space_, address, bytes, name_of(stream));
+    extend::event_sink{}.allocate_on_stream(space_, address, bytes, name_of(stream));
   }
   void deallocates(const void* address, std::size_t bytes, ::cuda::stream_ref stream) const noexcept {
-    event_sink{}.deallocate_on_stream(space_, address, name_of(stream), bytes);
+    extend::event_sink{}.deallocate_on_stream(space_, address, name_of(stream), bytes);
   }
 
   /// Hides what the upstream takes from the hooks of the heap.
@@ -49,7 +51,7 @@ class resource_events {
 
  private:
   /// Streams are few: most calls find theirs in the thread's cache.
-  [[nodiscard]] static stream_and_pool name_of(::cuda::stream_ref stream) noexcept {
+  [[nodiscard]] static extend::stream_and_pool name_of(::cuda::stream_ref stream) noexcept {
     static thread_local memprof::detail::cuda::stream_names names;
     return names.find(reinterpret_cast<std::uintptr_t>(stream.get()), 0);
   }

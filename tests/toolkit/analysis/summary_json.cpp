@@ -81,7 +81,7 @@ TEST_CASE("summary: its JSON says by how much sizes may be off that a simulated 
   // 1 of 4 results in 1,000 bytes: three more are 3,000. All of 50 results: none too few.
   const memprof::assumed_size nonzero{"aten::nonzero", "routing", "a mask", 2, 1000, 4000, 1000};
   const memprof::assumed_size unique{"aten::_unique2", "", "distinct", 1, 50, 50, 400};
-  of.facts = {memprof::to_table<memprof::assumed_size>({nonzero, unique})};
+  of.facts = {memprof::extend::to_table<memprof::assumed_size>({nonzero, unique})};
   const nlohmann::ordered_json found = memprof::summary_json(of).at("assumed_sizes");
   check_keys(found, read_schema("summary.schema.json").at("properties").at("assumed_sizes"));
   CHECK(found == nlohmann::ordered_json{{"calls", 3},
@@ -90,7 +90,7 @@ TEST_CASE("summary: its JSON says by how much sizes may be off that a simulated 
                                         {"operator", "aten::nonzero"},
                                         {"operation", "routing"}});
   // Nobody knows how many rows there may be at most.
-  of.facts = {memprof::to_table<memprof::assumed_size>({unique, {"aten::unique_dim", "", "distinct", 1, 5, 0, 600}})};
+  of.facts = {memprof::extend::to_table<memprof::assumed_size>({unique, {"aten::unique_dim", "", "distinct", 1, 5, 0, 600}})};
   const nlohmann::ordered_json unbounded = memprof::summary_json(of).at("assumed_sizes");
   CHECK(unbounded.at("bytes_too_many") == 1000);
   CHECK(unbounded.at("bytes_too_few").is_null());
