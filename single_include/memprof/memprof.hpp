@@ -4162,7 +4162,7 @@ struct name_list {
   [[nodiscard]] constexpr const std::string_view& operator[](std::size_t index) const noexcept { return names[index]; }
 };
 template <class... Names>
-name_list(Names...)->detail::name_list<sizeof...(Names)>;
+name_list(Names...) -> name_list<sizeof...(Names)>;
 
 struct not_reflected {};
 

@@ -109,15 +109,15 @@ class nvtx_counters {
  public:
   static constexpr std::string_view name = "nvtx_counters";
 
-  void attach(event_sink&, const capture_options&) {
+  void attach(extend::event_sink&, const capture_options&) {
     detail::process_nvtx_live_bytes().begin();
     // Release pairs with the acquire in `tell_live_bytes`.
     detail::process_live_bytes_listener.store(
-        [](space_id space, std::int64_t change) noexcept { detail::process_nvtx_live_bytes().change(space, change); },
+        [](extend::space_id space, std::int64_t change) noexcept { detail::process_nvtx_live_bytes().change(space, change); },
         std::memory_order_release);
   }
-  void detach(event_sink&) noexcept { detail::process_live_bytes_listener.store(nullptr, std::memory_order_relaxed); }
-  void report_facts(event_sink&) const noexcept {}
+  void detach(extend::event_sink&) noexcept { detail::process_live_bytes_listener.store(nullptr, std::memory_order_relaxed); }
+  void report_facts(extend::event_sink&) const noexcept {}
 };
 
 }  // namespace enabled
@@ -127,9 +127,9 @@ inline namespace disabled {
 class nvtx_counters {
  public:
   static constexpr std::string_view name = "nvtx_counters";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled

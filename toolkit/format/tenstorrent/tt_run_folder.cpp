@@ -62,7 +62,7 @@ std::string tt_run_of_log(const fs::path& log) {
 fs::path tt_log_in(const fs::path& folder) {
   std::error_code failure;
   if (!fs::is_directory(folder, failure)) detail::raise_about_file("read", folder, "it is not the folder of a run");
-  const fs::path usual = folder / (tt_run_of_folder(folder) + "_profile.log");
+  fs::path usual = folder / (tt_run_of_folder(folder) + "_profile.log");
   if (fs::exists(usual, failure)) return usual;
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator{folder, failure}) {
@@ -82,7 +82,7 @@ fs::path make_tt_run_folder(const fs::path& base, const std::string& name) {
     ::localtime_r(&now, &local);
     std::array<char, 32> stamp{};
     const std::size_t size = std::strftime(stamp.data(), stamp.size(), "_%Y%m%d_%H%M%S", &local);
-    const fs::path folder = base / (name + std::string{stamp.data(), size});
+    fs::path folder = base / (name + std::string{stamp.data(), size});
     if (fs::create_directory(folder, failure)) return folder;
     if (!failure) std::this_thread::sleep_for(std::chrono::milliseconds{100});  // another run began in this second
   }
