@@ -38,6 +38,7 @@ value_range range_of(const std::vector<std::int64_t>& values) {
 
 std::vector<std::int64_t> markers_of(const std::vector<hlo_worker>& workers) {
   std::vector<std::int64_t> markers;
+  markers.reserve(workers.size());
   for (const hlo_worker& each : workers) markers.push_back(each.found.markers);
   return markers;
 }
