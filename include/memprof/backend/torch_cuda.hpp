@@ -124,16 +124,16 @@ class torch_cuda_backend {
  public:
   static constexpr std::string_view name = "torch_cuda";
 
-  void attach(event_sink&, const capture_options&) {
+  void attach(extend::event_sink&, const capture_options&) {
     why_not_ = detail::listen_to(*c10::cuda::CUDACachingAllocator::get(), detail::process_cuda_trace_listener());
     if (!why_not_.empty()) std::fprintf(stderr, "memprof: CUDA is not captured: %s\n", why_not_.c_str());
   }
-  void detach(event_sink&) noexcept {
+  void detach(extend::event_sink&) noexcept {
     detail::process_cuda_trace_listener().is_recording.store(false, std::memory_order_relaxed);
   }
 
-  void report_facts(event_sink& writer) const {
-    if (!why_not_.empty()) writer.add_facts(to_table<missing_source>({{"CUDA", why_not_}}));
+  void report_facts(extend::event_sink& writer) const {
+    if (!why_not_.empty()) writer.add_facts(extend::to_table<missing_source>({{"CUDA", why_not_}}));
   }
 
  private:
@@ -147,9 +147,9 @@ inline namespace disabled {
 class torch_cuda_backend {
  public:
   static constexpr std::string_view name = "torch_cuda";
-  void attach(event_sink&, const capture_options&) noexcept {}
-  void detach(event_sink&) noexcept {}
-  void report_facts(event_sink&) noexcept {}
+  void attach(extend::event_sink&, const capture_options&) noexcept {}
+  void detach(extend::event_sink&) noexcept {}
+  void report_facts(extend::event_sink&) noexcept {}
 };
 
 }  // namespace disabled
