@@ -36,6 +36,7 @@ constexpr std::size_t most_ready_calls = 4096;
 
 [[nodiscard]] std::string demangled(const char* name) {
   if (name == nullptr) return {};
+  if (!std::string_view{name}.starts_with("_Z")) return name;  // of C, but perhaps a mangled type: `f` is `float`
   int status = 0;
   const std::unique_ptr<char, decltype(&std::free)> text{abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free};
   return status == 0 && text != nullptr ? text.get() : name;
@@ -90,13 +91,40 @@ class debug_file {
     return hexadecimal({reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)}) != wanted;
   }
 
+  /// The namespaces and classes of a function whose description has no linkage name, as that of an inlined constructor:
+  /// "std::thread::". Empty where it is no member.
+  [[nodiscard]] static std::string scope_of(const Dwarf_Die& function) {
+    Dwarf_Die member = function;
+    bool is_member = false;
+    Dwarf_Attribute found;
+    constexpr int most_steps = 4;  // in damaged descriptions they may lead in a circle
+    for (int step = 0; step < most_steps && !is_member; ++step) {
+      is_member = dwarf_attr(&member, DW_AT_specification, &found) != nullptr;
+      if (!is_member && dwarf_attr(&member, DW_AT_abstract_origin, &found) == nullptr) return {};
+      Dwarf_Die next;
+      if (dwarf_formref_die(&found, &next) == nullptr) return {};
+      member = next;
+    }
+    Dwarf_Die* all = nullptr;
+    const int count = is_member ? dwarf_getscopes_die(&member, &all) : 0;
+    const std::unique_ptr<Dwarf_Die, decltype(&std::free)> held{all, std::free};
+    std::string scopes;
+    for (int index = 1; index < count; ++index) {
+      const int tag = dwarf_tag(&all[index]);
+      if (tag != DW_TAG_namespace && tag != DW_TAG_class_type && tag != DW_TAG_structure_type && tag != DW_TAG_union_type) break;
+      const char* const name = dwarf_diename(&all[index]);
+      scopes.insert(0, std::string{name == nullptr ? "(anonymous namespace)" : name} + "::");
+    }
+    return scopes;
+  }
+
   [[nodiscard]] static std::string name_of(Dwarf_Die& function) {
     Dwarf_Attribute found;
     for (const unsigned kind : {unsigned{DW_AT_linkage_name}, unsigned{DW_AT_MIPS_linkage_name}}) {
       if (dwarf_attr_integrate(&function, kind, &found) != nullptr) return demangled(dwarf_formstring(&found));
     }
     const char* const name = dwarf_attr_integrate(&function, DW_AT_name, &found) == nullptr ? nullptr : dwarf_formstring(&found);
-    return name == nullptr ? "" : name;
+    return name == nullptr ? "" : scope_of(function) + name;
   }
 
   /// The functions around the address, innermost first. Each call's place is an attribute of the function that was inlined there.

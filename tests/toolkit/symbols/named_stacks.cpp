@@ -214,6 +214,21 @@ TEST_CASE("named_stacks: templates of the hook are cut, too, and functions that 
 
 extern "C" [[gnu::noinline, gnu::visibility("default")]] int memprof_test_of_symbols(int value) { return value * 3 + 1; }
 
+/// Its name is that of the type `void*`, mangled, as `f` is that of `float`.
+extern "C" [[gnu::noinline, gnu::visibility("default")]] int Pv(int value) { return value * 5 + 1; }
+
+TEST_CASE("named_stacks: a function of C is not named after the type that its name would be in C++") {
+  const auto address = reinterpret_cast<std::uintptr_t>(&Pv);
+  Dl_info loaded{};
+  REQUIRE(::dladdr(reinterpret_cast<void*>(address), &loaded) != 0);
+  symbolizer symbols;
+  const source_frame found = symbols
+                                 .calls_at({std::filesystem::read_symlink("/proc/self/exe").string(), "", ""},
+                                           address - reinterpret_cast<std::uintptr_t>(loaded.dli_fbase) + 1)
+                                 .back();
+  CHECK(found.function == "Pv");
+}
+
 TEST_CASE("named_stacks: a function of a file has its name, but not in a file with another build-id, nor beyond any function") {
   const auto address = reinterpret_cast<std::uintptr_t>(&memprof_test_of_symbols);
   Dl_info loaded{};
