@@ -31,7 +31,6 @@
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -161,6 +160,35 @@ struct process_end {
   bool is_malloc_all = false;  ///< its own memory is recorded as far as `malloc` has it, and no further
 };
 
+/// What the trace of a process does not have, though it should.
+[[nodiscard]] std::vector<memprof::missing_source> missing_of(trace_copy& copy, const process_end& end, bool has_ended) {
+  std::vector<memprof::missing_source> missing;
+  if (end.is_malloc_all) {
+    if (auto past_malloc = memory_past_malloc(copy.tables[std::string{memprof::process_memory::table}]))
+      missing.push_back(std::move(*past_malloc));
+  }
+  if (!has_ended && !end.name.empty() && !may_be_called(copy.command_line, end.name))
+    missing.push_back({end.name, "the process became this program, or only took the name"});
+  if (end.unrecorded != 0) {
+    missing.push_back({std::to_string(end.unrecorded) + (end.unrecorded == 1 ? " process" : " processes"),
+                       "no trace could be written, as after setuid or chroot"});
+  }
+  return missing;
+}
+
+/// Puts the copy in the trace's place. If that fails, the trace is as before, and says why.
+void replace_trace(process_trace& trace, const trace_copy& copy) {
+  // The process goes on in the file that it has open.
+  const std::filesystem::path live_file = trace.path.string() + ".running";
+  if (trace.still_running) std::filesystem::rename(trace.path, live_file);
+  try {
+    memprof::write_trace(copy.target, trace.path);
+  } catch (const memprof::error& fault) {
+    trace.obstacle = fault.what();
+    if (trace.still_running) std::filesystem::rename(live_file, trace.path);
+  }
+}
+
 /// Writes a trace anew if its process did not end it, or if something is to be added. False if there is nothing in it.
 [[nodiscard]] bool finish_trace(process_trace& trace, const process_end& end) {
   trace_copy copy;
@@ -170,22 +198,14 @@ struct process_end {
   } catch (const memprof::error&) {
     return false;  // the process died before it wrote the first byte
   }
-  std::optional<memprof::missing_source> past_malloc;
-  if (end.is_malloc_all) past_malloc = memory_past_malloc(copy.tables[std::string{memprof::process_memory::table}]);
-  if (status.has_ended && end.unrecorded == 0 && !past_malloc) return true;
-  if (past_malloc) copy.missing(*past_malloc);
-  if (!status.has_ended && !end.name.empty() && !may_be_called(copy.command_line, end.name))
-    copy.missing({end.name, "the process became this program, or only took the name"});
-  if (end.unrecorded != 0) {
-    copy.missing({std::to_string(end.unrecorded) + (end.unrecorded == 1 ? " process" : " processes"),
-                  "no trace could be written, as after setuid or chroot"});
-  }
+  std::vector<memprof::missing_source> missing = missing_of(copy, end, status.has_ended);
+  if (status.has_ended && missing.empty()) return true;
+  for (const memprof::missing_source& each : missing) copy.missing(each);
   for (const auto& [name, table] : copy.tables) copy.target.facts(table);
   trace.still_running = status.is_being_written;
-  // The process goes on in the file that it has open.
-  if (trace.still_running) std::filesystem::rename(trace.path, trace.path.string() + ".running");
   if (!status.has_ended && !end.died && !trace.still_running) copy.end();
-  memprof::write_trace(copy.target, trace.path);
+  replace_trace(trace, copy);
+  if (!trace.obstacle.empty()) trace.missing = std::move(missing);
   return true;
 }
 
@@ -272,6 +292,9 @@ std::vector<process_trace> traces_in(const std::filesystem::path& folder, const 
     how.is_malloc_all = is_malloc_all;
     if (finish_trace(found[index], how)) finished.push_back(found[index]);
   }
+  const auto kept =
+      std::find_if(finished.begin(), finished.end(), [](const process_trace& trace) { return !trace.obstacle.empty(); });
+  if (kept != finished.end()) print_error("run", kept->obstacle + "; the trace stays as its process left it");
   return finished;
 }
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/profile/fact/missing_source.hpp>
+
 #include <sys/types.h>
 
 #include <cstddef>
@@ -45,15 +47,18 @@ struct run_options {
 struct process_trace {
   std::filesystem::path path;
   ::pid_t process = 0;
-  int number = 0;              ///< from 1, in order of time
-  bool is_replaced = false;    ///< the process ran another program after this one (`exec`)
-  bool still_running = false;  ///< the process had not ended: what it had recorded so far
+  int number = 0;                                     ///< from 1, in order of time
+  bool is_replaced = false;                           ///< the process ran another program after this one (`exec`)
+  bool still_running = false;                         ///< the process had not ended: what it had recorded so far
+  std::string obstacle = {};                          ///< why it could not be written anew; empty: it was, or need not be
+  std::vector<memprof::missing_source> missing = {};  ///< what it does not say for that
 };
 
 /// The traces in the folder, those of a process together. A trace that its process did not end is written anew, so that it takes
 /// no more of the disk than it needs. The program's has as a `missing_source` by which other program it was replaced that did not
 /// record, and how many processes could not write a trace. `is_malloc_all`: the processes' memory is recorded as far as `malloc`
-/// has it, and no further; if much is beyond, that is a `missing_source` of each. Throws `memprof::error` if the folder is gone.
+/// has it, and no further; if much is beyond, that is a `missing_source` of each. Says so where there is no room to write one
+/// anew, which then stays as its process left it. Throws `memprof::error` if the folder is gone.
 [[nodiscard]] std::vector<process_trace> traces_in(const std::filesystem::path& folder, const program_end& end,
                                                    bool is_malloc_all);
 

@@ -13,6 +13,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/write_json.hpp>
 #include <memprof/record/live_pages.hpp>
@@ -27,6 +28,7 @@
 #include <memprof/toolkit/format/trace_source.hpp>
 #include <memprof/toolkit/page/html.hpp>
 #include <memprof/toolkit/symbols/named_stacks.hpp>
+#include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <unistd.h>
@@ -42,6 +44,7 @@
 #include <cstdlib>
 #include <exception>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -149,7 +152,54 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
   return name == command.end() ? command.front() : *name;
 }
 
-/// Writes what was asked for. Throws `memprof::error`.
+/// Adds what the trace should say but does not.
+void add_missing(memprof::profile& profile, const std::vector<memprof::missing_source>& missing) {
+  if (missing.empty()) return;
+  memprof::fact_table more = memprof::extend::to_table(missing);
+  const auto known = std::find_if(profile.facts.begin(), profile.facts.end(),
+                                  [&](const memprof::fact_table& table) { return table.name == more.name; });
+  if (known == profile.facts.end()) {
+    profile.facts.push_back(std::move(more));
+  } else {
+    std::move(more.rows.begin(), more.rows.end(), std::back_inserter(known->rows));
+  }
+}
+
+/// Says why a file could not be written, so that the others still are.
+template <class Write>
+void try_output(const std::string& output, Write&& write) {
+  if (output.empty()) return;
+  try {
+    write();
+  } catch (const memprof::error& fault) {
+    print_error("run", fault.what());
+  }
+}
+
+void write_outputs(const run_arguments& arguments, const std::vector<process_trace>& traces, const process_trace& last,
+                   const memprof::profile& profile, const std::optional<memprof::peak_callers>& callers) {
+  for (const process_trace& trace : traces) {
+    try_output(arguments.trace, [&] {
+      copy_trace(trace.path, &trace == &last ? std::filesystem::path{arguments.trace} : name_of_other(arguments.trace, trace));
+    });
+  }
+  try_output(arguments.profile, [&] {
+    keep_other_file(arguments.profile, profile_file_kind);  // such as the trace
+    memprof::write_json(profile, arguments.profile);
+  });
+  try_output(arguments.page, [&] {
+    keep_other_file(arguments.page, page_file_kind);
+    write_page(last.path, arguments.page, name_of(arguments.command), profile.process.command_line);
+  });
+  try_output(arguments.json, [&] {
+    keep_other_file(arguments.json, summary_kind);
+    nlohmann::ordered_json answer = memprof::summary_json(profile);
+    if (callers && callers->has_rows()) answer["callers"] = memprof::to_json(*callers);
+    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(answer) + '\n');
+  });
+}
+
+/// Says and writes what was asked for. Throws `memprof::error` if nothing was recorded.
 void report(const run_arguments& arguments, const std::vector<process_trace>& traces, const program_end& end) {
   const process_trace* last = nullptr;
   for (const process_trace& trace : traces) {
@@ -158,6 +208,7 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   if (last == nullptr) memprof::detail::raise("nothing was recorded: the program did not begin to record, or ended at once");
   memprof::profile profile = read_recording(last->path).profile;
   profile.process.command_line = plain_command(std::move(profile.process.command_line));
+  add_missing(profile, last->missing);
   const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
   std::string text;
   std::optional<memprof::peak_callers> callers;
@@ -175,25 +226,7 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   text += process_table(std::move(others), options);
   std::fflush(stdout);
   print(text, stderr, text_colors::own);
-  if (!arguments.trace.empty()) {
-    for (const process_trace& trace : traces) {
-      copy_trace(trace.path, &trace == last ? std::filesystem::path{arguments.trace} : name_of_other(arguments.trace, trace));
-    }
-  }
-  if (!arguments.profile.empty()) {
-    keep_other_file(arguments.profile, profile_file_kind);  // such as the trace
-    memprof::write_json(profile, arguments.profile);
-  }
-  if (!arguments.page.empty()) {
-    keep_other_file(arguments.page, page_file_kind);
-    write_page(last->path, arguments.page, name_of(arguments.command), profile.process.command_line);
-  }
-  if (!arguments.json.empty()) {
-    keep_other_file(arguments.json, summary_kind);
-    nlohmann::ordered_json answer = memprof::summary_json(profile);
-    if (callers && callers->has_rows()) answer["callers"] = memprof::to_json(*callers);
-    memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(answer) + '\n');
-  }
+  write_outputs(arguments, traces, *last, profile, callers);
 }
 
 /// Why the library cannot be preloaded into the program; empty if it can.

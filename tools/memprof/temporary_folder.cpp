@@ -64,6 +64,7 @@ void remove_left_folders(const std::filesystem::path& parent) {
 temporary_folder::temporary_folder() {
   std::error_code failure;
   std::filesystem::path parent = std::filesystem::temp_directory_path(failure);
+  if (!failure) parent = std::filesystem::absolute(parent, failure);  // the program may change its folder
   if (failure) parent = "/tmp";
   remove_left_folders(parent);
   std::string name = (parent / (std::string{name_begin} + "XXXXXX")).string();

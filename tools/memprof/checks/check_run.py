@@ -501,6 +501,72 @@ def check_full_folder_of_traces():
                f"memprof run: cannot record: '{name}' has 1.00 MiB left, and a trace takes 9.00 MiB at least; set TMPDIR to a folder with more\n")
 
 
+FILLS_A_DISK = """
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+static char bytes[1 << 16];
+int main(int count, char** words) {
+  void* volatile first = malloc(54321);
+  if (count > 2)  // the trace fills the disk by itself
+    for (int i = 0; i < 2000000; ++i) free(malloc(100 + i % 50));
+  const int file = open(words[1], O_CREAT | O_WRONLY, 0600);
+  while (write(file, bytes, sizeof bytes) > 0 || write(file, bytes, 1) > 0) {}
+  close(file);
+  _exit(first == NULL);
+}
+"""
+
+
+def check_disk_that_the_program_fills():
+    """What was recorded until then is in the summary and the outputs, though the trace cannot be written anew beside itself."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        program = built(folder, "fill.c", FILLS_A_DISK)
+        (folder / "small").mkdir()
+        for option, is_exact in [("", True), ("events", False)]:
+            command = (f"mount -t tmpfs -o size=12m none {folder}/small || exit 77; TMPDIR={folder}/small exec '{TOOL}' run "
+                       f"--json {folder}/{option}run.json --trace {folder}/{option}run.memtrace -- {program} {folder}/small/file {option}")
+            ran = subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", command], capture_output=True, text=True, check=False)
+            if ran.returncode == 77 or "unshare" in ran.stderr:
+                skip("no file system can be mounted here")
+            expect("the exit status", ran.returncode, 0)
+            if "No space left on device; the trace stays as its process left it\n" not in ran.stderr:
+                sys.exit("nothing is said about the full disk:\n" + ran.stderr)
+            written = json.loads((folder / f"{option}run.json").read_text())
+            expect("exact", written["exact"], is_exact)
+            peak = written["spaces"][0]["peak_bytes"]
+            expect("the peak", peak if is_exact else 54321 < peak <= 54321 + 149, 54321 if is_exact else True)
+            shown = json.loads(subprocess.run([TOOL, "show", folder / f"{option}run.memtrace", "--json"], capture_output=True, check=False).stdout)
+            expect("the peak of the trace", shown["spaces"][0]["peak_bytes"], peak)
+
+
+def check_relative_temporary_folder():
+    """A program may change its folder, and run another one there."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        summary = pathlib.Path(name) / "run.json"
+        (pathlib.Path(name) / "traces").mkdir()
+        subprocess.run([TOOL, "run", "--json", summary, "--", "/bin/sh", "-c", f"cd /; exec '{PROGRAM}' family"], cwd=name, check=True,
+                       capture_output=True, env={**os.environ, "TMPDIR": "traces"})
+        written = json.loads(summary.read_text())
+        expect("the peak", written["spaces"][0]["peak_bytes"], EARLY + PAGE)
+        expect("caveats", written["caveats"], [])
+        expect("what is left in the temporary folder", os.listdir(pathlib.Path(name) / "traces"), [])
+
+
+def check_outputs_beside_one_that_fails():
+    """An output that cannot be written keeps no other from being written."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        folder = pathlib.Path(name)
+        (folder / "gone").mkdir()
+        ran = subprocess.run([TOOL, "run", "--trace", folder / "gone" / "run.memtrace", "--json", folder / "run.json", "--", "/bin/sh", "-c",
+                              f"rmdir {folder}/gone"], capture_output=True, text=True, check=False)
+        expect("the last line", ran.stderr.splitlines()[-1],
+               f"memprof run: cannot write '{folder}/gone/run.memtrace': No such file or directory")
+        expect("the verdict's beginning", json.loads((folder / "run.json").read_text())["verdict"][:4], "peak")
+
+
 def check_stacks_value():
     said = Run([PROGRAM], "--stacks=none", wanted_status=2, needs_profile=False).said
     if "'none' is not a value; expected sampled or all" not in said:
@@ -564,6 +630,22 @@ def check_inlined():
             sys.exit("the page does not have the calls in order")
     finally:
         shutil.rmtree(folder)
+
+
+def check_inlined_constructor():
+    """Debug information has no linkage name for one, but its class has one that says whose it is."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        text = ("#include <stdlib.h>\n"
+                "namespace std { struct room { void* p; template <class T> [[gnu::always_inline]] room(size_t n, T) : p(malloc(n)) {} }; }\n"
+                "namespace { struct layer { void* p; [[gnu::always_inline]] layer(size_t n) : p(malloc(n)) {} }; }\n"
+                "int main() {\n  std::room first(70000, [] {});\n  layer second(80000);\n"
+                "  void* volatile p = first.p;\n  free(p);\n  p = second.p;\n  free(p);\n}\n")
+        program = built(pathlib.Path(name), "inlined.cpp", text, "-g", "-O2")
+        said = subprocess.run([TOOL, "run", "--stacks", "--", program], capture_output=True, text=True, check=True).stderr
+        if "without libdw" in said:
+            skip("this memprof reads no debug information")
+        asked = sorted(line.split("  ")[-1] for line in said.splitlines() if "inlined.cpp:" in line)
+        expect("who asked", asked, ["(anonymous namespace)::layer::layer (inlined.cpp:3)", "std::room::room in main (inlined.cpp:5)"])
 
 
 def check_own_malloc():
