@@ -39,6 +39,16 @@ describe('the process', () => {
     assert.equal(processLine(profileOf(few)), '');
   });
 
+  it('does not pass what was read when the capture began alone for that of the run', () => {
+    const first = { moment: 'first', time_ns: 1000, resident_bytes: 4 * MiB, anonymous_bytes: 4 * MiB, unrecorded_heap_bytes: 0 };
+    const most = { ...first, moment: 'most_resident' };
+    const line = (last) => processLine(profileOf(first, { ...last, moment: 'last' }, most));
+    const beginAlone = 'process 4.00 MiB resident when the capture began, not read later';
+    assert.equal(line(first), beginAlone); // the process left by _exit
+    assert.equal(line({ time_ns: 2000 }), beginAlone); // it has closed the file
+    assert.equal(line({ ...first, time_ns: 2000, resident_bytes: 3 * MiB }), 'process 4.00 MiB resident: 0 B recorded, 0 B heap not recorded (malloc)');
+  });
+
   it('names what may be of another malloc, and is incomplete if it grew by more than twice what was recorded', () => {
     const most = { resident_bytes: 100 * MiB, anonymous_bytes: 90 * MiB, recorded_bytes: 30 * MiB };
     assert.equal(processLine(profileOf(most)), 'process 100 MiB resident: 30.0 MiB recorded, 60.0 MiB not recorded (another malloc, or mmap)');

@@ -33,6 +33,7 @@ struct process_account {
   std::int64_t not_resident = 0;     ///< bytes of blocks, recorded or not, that are not resident
   bool is_split_known = true;        ///< false: blocks exceed what may be resident of them, so some of `recorded` may be others'
   bool is_incomplete = false;        ///< `malloc` said nothing, and the process grew by more than twice what was recorded
+  bool is_only_first = false;        ///< the reading is from the capture's begin, and no later one says what was resident
 
   /// Whether `malloc` told how much of the heap was not recorded.
   [[nodiscard]] bool is_heap_known() const noexcept { return reading.unrecorded_heap_bytes >= 0; }
@@ -98,6 +99,17 @@ namespace detail {
          growth / 2 > recorded;
 }
 
+/// Whether the capture read what was resident when it began and never again: its process left by `_exit` or a signal, has closed
+/// the file, or had no memory left for that.
+[[nodiscard, gnu::cold]] inline bool is_only_first(const process_memory& reading, const vector<process_memory>& rows) {
+  bool is_first = false;
+  for (const process_memory& row : rows) {
+    if (row.time_ns > reading.time_ns && row.resident_bytes >= 0) return false;
+    is_first = is_first || (row.moment == "first" && row.time_ns == reading.time_ns);
+  }
+  return is_first;
+}
+
 }  // namespace detail
 
 /// The reading that says most about memory which was not recorded: that with the most resident bytes, unless only another one has
@@ -119,6 +131,7 @@ namespace detail {
   }
   if (!found) return found;
   found->is_incomplete = detail::has_unexplained_growth(*found, rows);
+  found->is_only_first = detail::is_only_first(found->reading, rows);
   for (const process_memory& row : rows) {  // a later reading may know
     found->reading.records_operator_new = std::max(found->reading.records_operator_new, row.records_operator_new);
   }

@@ -912,6 +912,31 @@ TEST_CASE("text: heap that was not recorded is named where the resident bytes ar
   CHECK(text().find("Process   4.00 MiB resident: 0 B recorded, 0 B heap not recorded, 4.00 MiB other\n") != std::string::npos);
 }
 
+TEST_CASE("text: resident bytes that were read when the capture began alone do not pass for the run's") {
+  memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
+  memprof::process_memory first;
+  first.moment = "first";
+  first.time_ns = 1000;
+  first.resident_bytes = first.anonymous_bytes = 4 * mib;
+  first.unrecorded_heap_bytes = 0;
+  memprof::process_memory most = first;
+  most.moment = "most_resident";
+  memprof::process_memory last = first;
+  last.moment = "last";
+  const auto text = [&] {
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>({first, last, most})};
+    return to_text(profile);
+  };
+  constexpr std::string_view begin_alone = "Process   4.00 MiB resident when the capture began, not read later\n";
+  CHECK(text().find(begin_alone) != std::string::npos);  // the process left by _exit
+  last.time_ns = 2000;
+  last.resident_bytes = last.anonymous_bytes = -1;
+  CHECK(text().find(begin_alone) != std::string::npos);  // it has closed the file
+  last.resident_bytes = last.anonymous_bytes = 3 * mib;
+  CHECK(text().find("Process   4.00 MiB resident: 0 B recorded, 0 B heap not recorded, 4.00 MiB other\n") != std::string::npos);
+}
+
 TEST_CASE("text: \"No allocations recorded\" names the cause and the line to add") {
   memprof::profile profile;
   profile.complete = true;

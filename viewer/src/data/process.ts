@@ -4,6 +4,7 @@ import type { Profile } from './contract';
 /** A row of the facts `process_memory` (docs/profile.md); -1 is unknown. */
 interface Reading {
   moment: string;
+  time_ns: number;
   resident_bytes: number;
   anonymous_bytes: number;
   heap_bytes: number;
@@ -23,6 +24,8 @@ interface Account {
   otherAnonymous: number;
   /** `malloc` said nothing, and the process grew by more than twice what was recorded. */
   isIncomplete: boolean;
+  /** The reading is from the capture's begin, and no later one says what was resident. */
+  isOnlyFirst: boolean;
 }
 
 const mebibyte = 2 ** 20;
@@ -75,7 +78,14 @@ function account(profile: Profile): Account | null {
     unrecordedHeap: part(heap, reading.unrecorded_heap_bytes),
     otherAnonymous,
     isIncomplete: isHeapNotable(reading) || hasUnexplainedGrowth(reading, profiler, otherAnonymous, rows),
+    isOnlyFirst: isOnlyFirst(reading, rows),
   };
+}
+
+/** Whether what was resident was read when the capture began and never again. */
+function isOnlyFirst(of: Reading, rows: Reading[]): boolean {
+  if (rows.some((row) => row.time_ns > of.time_ns && row.resident_bytes >= 0)) return false;
+  return rows.some((row) => row.moment === 'first' && row.time_ns === of.time_ns);
 }
 
 /** What the process held beside what was recorded, if the capture looked. */
@@ -86,6 +96,7 @@ export function processLine(profile: Profile): string {
   if (reading.resident_bytes < 0) {
     return `process resident unknown: ${bytes(reading.recorded_bytes)} recorded, ${bytes(reading.unrecorded_heap_bytes)} heap not recorded (malloc)`;
   }
+  if (found.isOnlyFirst) return `process ${bytes(reading.resident_bytes)} resident when the capture began, not read later`;
   const start = `process ${bytes(reading.resident_bytes)} resident: ${found.recorded} recorded`;
   if (isHeapKnown(reading)) return `${start}, ${found.unrecordedHeap} heap not recorded (malloc)`;
   return isNotable(found.otherAnonymous, reading.resident_bytes) ? `${start}, ${bytes(found.otherAnonymous)} not recorded (another malloc, or mmap)` : start;

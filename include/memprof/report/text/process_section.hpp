@@ -61,6 +61,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
     line.add_bytes(of.reading.unrecorded_heap_bytes, emphasis::alarm).add(" heap not recorded", emphasis::alarm).add(" (malloc)");
     return;
   }
+  if (of.is_only_first) {
+    line.add_bytes(resident).add(" resident when the capture began, not read later");
+    return;
+  }
   const bool is_unexplained = has_unexplained_memory(of);
   line.add_bytes(resident, emphasis::strong).add(" resident");
   if (const std::int64_t limit = of.reading.container_limit_bytes; limit >= 0)
