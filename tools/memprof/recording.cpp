@@ -10,6 +10,7 @@
 #include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/format/tenstorrent/tracker_line.hpp>
@@ -22,6 +23,7 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <string>
@@ -132,6 +134,13 @@ recorded_runs read_runs(const std::string& path) {
 
 std::string not_captured_text(const memprof::profile& profile) {
   std::string reasons;
+  const memprof::event_anomalies& anomalies = profile.anomalies;
+  const std::int64_t lost =
+      anomalies.dropped_events + anomalies.reentrant_events + anomalies.missing_events + anomalies.rejected_events;
+  if (lost != 0) {
+    reasons = "; " + memprof::detail::grouped(lost, "event was lost", "events were lost") +
+              ", as where a process may take no more memory (ulimit -v) or a disk is full";
+  }
   for (const memprof::missing_source& missing : memprof::rows_of<memprof::missing_source>(profile.facts)) {
     reasons +=
         "; " + memprof::detail::on_one_line(missing.source) + " not captured: " + memprof::detail::on_one_line(missing.reason);

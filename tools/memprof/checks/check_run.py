@@ -567,6 +567,19 @@ def check_outputs_beside_one_that_fails():
         expect("the verdict's beginning", json.loads((folder / "run.json").read_text())["verdict"][:4], "peak")
 
 
+def check_limit_of_the_address_space():
+    """Where there is no memory to record an allocation, the program goes on, and what was lost is said."""
+    with tempfile.TemporaryDirectory(prefix="memprof_check_run_") as name:
+        text = ("#include <stdlib.h>\n#include <sys/resource.h>\nint main(void) {\n"
+                "  const struct rlimit least = {1 << 20, 1 << 20};\n  setrlimit(RLIMIT_AS, &least);\n"
+                "  for (int i = 0; i < 100; ++i) free(malloc(100));\n}\n")
+        program = built(pathlib.Path(name), "limited.c", text)
+        ran = Run([program])
+        expect("exact", ran.profile["exact"], False) if ran.heap is None else ran.expect(10_000, 100, 100)
+        if ran.heap is None and not re.search(r"no allocation of '.*' was recorded; 20\d events were lost, as where", ran.said):
+            sys.exit("nothing is said about what was lost:\n" + ran.said)
+
+
 def check_stacks_value():
     said = Run([PROGRAM], "--stacks=none", wanted_status=2, needs_profile=False).said
     if "'none' is not a value; expected sampled or all" not in said:
