@@ -2009,6 +2009,15 @@ template <class Pauses>
 template <class Pauses>
 void record_words(registry& shared, thread_slot& self, std::uint64_t address, std::uint64_t bytes, std::uint64_t tail) noexcept;
 
+/// Counts an event that is lost for want of memory, and says now and then in the trace how many there are: a process that is
+/// killed cannot say so at its end. Under the lock.
+[[gnu::cold]] inline void lose_event(registry& shared) noexcept {
+  const std::uint64_t dropped = shared.dropped_events.fetch_add(1, std::memory_order_relaxed) + 1;
+  if (!std::has_single_bit(dropped) || shared.put_event == nullptr) return;
+  const std::uint64_t reentrant = shared.reentrant_events.load(std::memory_order_relaxed);
+  shared.put_event(shared, {0, dropped, reentrant, 0, event_kind::lost_events, any_space, 0});
+}
+
 /// Records the first event of a thread in a capture, or one that finds its ring full.
 template <class Pauses>
 [[gnu::cold, gnu::noinline]] void record_without_room(registry& shared, thread_slot& self, std::uint64_t address,
@@ -2025,6 +2034,7 @@ template <class Pauses>
       const registry_guard lock{shared};
       const activity_guard guard{self, activity::busy};
       found = shared.make_room(shared, self);
+      if (found == room::none) return lose_event(shared);
       if (found == room::made_for_new_thread) thread_name = detail::intern(shared, thread_title{}.view());
     } else if (registry_guard lock{shared, try_to_lock{}}) {
       const activity_guard guard{self, activity::busy};
