@@ -537,7 +537,8 @@ def check_disk_that_the_program_fills():
             written = json.loads((folder / f"{option}run.json").read_text())
             expect("exact", written["exact"], is_exact)
             peak = written["spaces"][0]["peak_bytes"]
-            expect("the peak", peak if is_exact else 54321 < peak <= 54321 + 149, 54321 if is_exact else True)
+            # Where the disk was full, frees may be missing, so that blocks add up which never lived together.
+            expect("the peak", peak if is_exact else peak > 54321, 54321 if is_exact else True)
             shown = json.loads(subprocess.run([TOOL, "show", folder / f"{option}run.memtrace", "--json"], capture_output=True, check=False).stdout)
             expect("the peak of the trace", shown["spaces"][0]["peak_bytes"], peak)
 
