@@ -116,6 +116,32 @@ def test_a_step_larger_than_any_machine() -> None:
     assert weight.grad is not None and weight.grad.shape == weight.shape
 
 
+def test_a_result_takes_its_bytes_however_large_it_is() -> None:
+    large = 17_000_000  # numbers: more than the 64 MiB that a kernel on values may take
+    with memprof.no_dispatch() as capture:
+        numbers = torch.randn(large)
+        assert numbers.abs().untyped_storage().nbytes() == 4 * large
+        torch.exp(numbers, out=torch.empty(0))
+        torch.nn.functional.l1_loss(numbers, torch.zeros(large))
+        matrix = torch.randn(300, 300, 300).mT.abs()
+        assert (matrix + 1).sum().item() > 0
+    with memprof.no_dispatch() as peak:
+        torch.randn(large).abs()
+    assert peak.profile.space("cpu").cumulative_peak == 2 * 4 * large
+    assert capture.profile.space("cpu").cumulative_current == 4 * (large + 300**3)
+
+
+def test_an_encoder_packs_what_a_mask_leaves() -> None:
+    def program() -> None:
+        layer = torch.nn.TransformerEncoderLayer(64, 4, batch_first=True)
+        encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+        mask = torch.arange(20) >= torch.tensor([5, 10, 15, 20])[:, None]
+        with torch.no_grad():
+            assert encoder(torch.ones(4, 20, 64), src_key_padding_mask=mask).shape == (4, 20, 64)
+
+    assert simulated(program) == real(program)
+
+
 def test_data_parallel_of_one_process(tmp_path: pathlib.Path) -> None:
     import torch.distributed as distributed
 
