@@ -123,9 +123,9 @@ struct call_facts {
   int number_kind = 0;                                       ///< the greatest `promotion_kind` of those without
 };
 
-/// Whether a tensor has one storage that is read element by element: not sparse, quantized, or in a library's own format.
+/// Whether a tensor has one storage that is read element by element: not sparse, nested, quantized, or in a library's own format.
 [[nodiscard]] inline bool is_dense(const at::Tensor& tensor) {
-  return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized();
+  return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized() && !tensor.is_nested();
 }
 
 /// The order in which types are promoted to others: a tensor without dimensions, as a number is, leaves those of its kind as they
