@@ -328,6 +328,36 @@ def test_sizes_by_late_draws_are_listed_until_the_generator_is_seeded() -> None:
     assert is_listed(drawn_into)
 
 
+def test_a_sparse_sum_over_late_draws_is_listed() -> None:
+    def listed(seed: int | None) -> list[str]:
+        with memprof.no_dispatch() as capture:
+            layer = torch.nn.Embedding(5000, 64, sparse=True)
+            if seed is not None:
+                torch.manual_seed(seed)
+            layer(torch.randint(5000, (256,))).square().mean().backward()
+            gradient = layer.weight.grad
+            assert gradient is not None and gradient.coalesce()._nnz() <= 256
+        assert capture.profile.exact == (seed is not None)
+        return [str(row["name"]) for row in capture.profile.table("assumed_sizes").rows()] if seed is None else []
+
+    assert listed(None) == ["aten::_coalesce"]
+    assert listed(7) == []
+
+
+def test_order_statistics_of_unknown_numbers_are_in_order() -> None:
+    with memprof.no_dispatch():
+        x = torch.randn(512, 512)
+        least, most = x.aminmax()
+        assert least <= x.quantile(0.1) <= x.quantile(0.9) <= most
+        assert x.min() <= x.median() <= x.max()
+        assert (x.sort().values[:, 1:] >= x.sort().values[:, :-1]).all() and x.topk(5).values.min() <= x.max()
+        assert (x.log_softmax(-1) <= 0).all() and ((x.softmax(-1).sum(-1) - 1).abs() < 1e-6).all()
+        fives = torch.full((300, 1000), 5.0)
+        assert (fives % 1 == 0).all() and (fives.floor() == fives).all()
+        torch.distributions.Multinomial(5, probs=x.softmax(-1)).sample()
+        torch.distributions.MultivariateNormal(torch.zeros(300, 300), torch.eye(300)).sample()
+
+
 def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:
     pytest.importorskip("numpy")
 

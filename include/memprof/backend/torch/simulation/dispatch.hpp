@@ -189,7 +189,7 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
     run_approximately(call, plan);
   } catch (const c10::Error&) {
     // If sizes or types are wrong, the shape function refuses them, too.
-    if (facts.has_values || !plan.has_shape_function || facts.is_sparse) throw;
+    if (facts.has_values || !plan.has_shape_function || !facts.is_dense) throw;
     call.approximate("the kernel refuses the data that the simulation can give it: results are exact, scratch memory is unknown");
     run_shape_function(call);
   }
