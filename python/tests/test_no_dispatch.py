@@ -142,6 +142,24 @@ def test_an_encoder_packs_what_a_mask_leaves() -> None:
     assert simulated(program) == real(program)
 
 
+def test_the_programs_own_meta_tensors_take_nothing() -> None:
+    with memprof.no_dispatch() as capture:
+        x = torch.empty(1000, 1000, device="meta")
+        torch.relu(x).flip(0)
+        torch.nn.functional.cross_entropy(torch.nn.Linear(1000, 10, device="meta")(x), torch.empty(1000, dtype=torch.long, device="meta"))
+    assert [space.cumulative_peak for space in capture.profile.spaces if space.cumulative_peak > 64] == []
+
+
+def test_operators_of_functions_are_simulated() -> None:
+    attention = pytest.importorskip("torch.nn.attention.flex_attention")
+
+    def program() -> None:
+        query = torch.ones(2, 4, 128, 16)
+        attention.flex_attention(query, query, query, score_mod=lambda score, b, h, i, j: score - (i - j).abs())
+
+    assert simulated(program)[0] == real(program)[0]
+
+
 def test_data_parallel_of_one_process(tmp_path: pathlib.Path) -> None:
     import torch.distributed as distributed
 
