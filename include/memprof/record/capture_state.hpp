@@ -87,10 +87,10 @@ struct capture_state {
   }
   void apply(const ordered_event* first, const ordered_event* last) noexcept {
     if (is_folded) fold.events(first, last);
-    if (memory_trace == nullptr && !file.takes_events()) return;
+    if (file.takes_events()) file.events(first, last);
+    if (memory_trace == nullptr) return;
     for_each_run(first, last, [this](const event* begin, const event* end, std::uint32_t ring_id) {
-      if (memory_trace != nullptr) memory_trace->events(begin, end, ring_id);
-      if (file.takes_events()) file.events(begin, end, ring_id);
+      memory_trace->events(begin, end, ring_id);
     });
   }
   void info(const capture_info& info) {

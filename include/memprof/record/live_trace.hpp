@@ -67,6 +67,16 @@ class live_trace {
     }
     missing_ += static_cast<std::uint64_t>(last - first);
   }
+  [[gnu::noinline]] void events(const ordered_event* first, const ordered_event* last) noexcept {
+    while (state_ == state::recording) {
+      encoded_bytes out = buffers_.room();
+      first = encoder_->encode(first, last, out);
+      buffers_.keep(out);
+      if (first == last) return;
+      next_chunk();
+    }
+    missing_ += static_cast<std::uint64_t>(last - first);
+  }
   void info(const capture_info& info) {
     define(control::header, encode_info(info));
     if (definitions_ != nullptr) definitions_->info(info);

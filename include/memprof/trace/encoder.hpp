@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
+#include <iterator>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -30,6 +31,7 @@ class trace_encoder {
   void restart() noexcept {
     state_.restart();
     ring_ = nullptr;
+    std::memset(places_, 0, sizeof places_);
   }
 
   /// Writes as many of the events [first, last) of a ring as fit into `out`, and returns the first one not written.
@@ -40,10 +42,24 @@ class trace_encoder {
       const auto left = static_cast<std::size_t>(last - first);
       const event* const end = first + (left < fitting ? left : fitting);
       for (; first != end; ++first) {
-        if (end - first > prefetch_distance) {
-          __builtin_prefetch(&state_.slots[coding_state::slot_of(first[prefetch_distance].address)], 1);
-        }
+        if (end - first > prefetch_distance) prefetch_slot(first[prefetch_distance].address);
         next = put(*first, next);
+      }
+      out.next = next;
+    }
+    return first;
+  }
+
+  /// Writes the same bytes for events of several rings. Threads that record at once alternate at nearly every event, and nobody
+  /// can predict whose the next one is.
+  [[nodiscard]] const ordered_event* encode(const ordered_event* first, const ordered_event* last, encoded_bytes& out) noexcept {
+    for (std::size_t fitting; (fitting = out.room() / max_event_bytes) != 0 && first != last;) {
+      unsigned char* next = out.next;
+      const auto left = static_cast<std::size_t>(last - first);
+      const ordered_event* const end = first + (left < fitting ? left : fitting);
+      for (; first != end; ++first) {
+        if (end - first > prefetch_distance) prefetch_slot(first[prefetch_distance].recorded->address);
+        next = put(*first->recorded, turn_between(first->ring, next));
       }
       out.next = next;
     }
@@ -66,6 +82,10 @@ class trace_encoder {
  private:
   static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< in events: the slots exceed a first-level cache
 
+  void prefetch_slot(std::uint64_t address) const noexcept {
+    __builtin_prefetch(&state_.slots[coding_state::slot_of(address)], 1);
+  }
+
   [[nodiscard]] unsigned char* turn_to(std::uint32_t ring, unsigned char* out) noexcept {
     if (ring_ != nullptr && ring_->ring == ring) return out;
     std::size_t place = state_.place_of_ring(ring);
@@ -77,6 +97,19 @@ class trace_encoder {
       place = state_.add_ring(ring);
     }
     ring_ = &state_.rings[place];
+    places_[ring % std::size(places_)] = static_cast<std::uint8_t>(place);
+    return out;
+  }
+
+  /// The same without a branch on whether the ring changes: its record is always written, and then kept or not.
+  [[nodiscard, gnu::always_inline]] unsigned char* turn_between(std::uint32_t ring, unsigned char* out) noexcept {
+    const std::size_t place = places_[ring % std::size(places_)];
+    coding_state::ring_state* const next = &state_.rings[place];
+    if (next->ring != ring || place >= state_.rings_used) [[unlikely]]
+      return turn_to(ring, out);
+    *out = static_cast<unsigned char>(static_cast<std::size_t>(control::first_ring) + place);
+    out += ring_ != next ? 1 : 0;
+    ring_ = next;
     return out;
   }
 
@@ -116,9 +149,11 @@ class trace_encoder {
   [[nodiscard]] unsigned char* put_stamp(std::uint64_t stamp, unsigned char* out) noexcept {
     const std::uint64_t change = zigzag(static_cast<std::int64_t>(stamp - state_.last_stamp));
     state_.last_stamp = stamp;
-    if (change < 0x40) {
-      *out++ = static_cast<unsigned char>(0x80 | change);
-      return out;
+    if (change < 0x2000) [[likely]] {  // without a branch on whether there is a tail, as two threads' stamps are this close
+      const unsigned has_tail = change >= 0x40 ? 1 : 0;
+      out[0] = static_cast<unsigned char>(0x80 | has_tail << 6 | (change & 0x3F));
+      out[1] = static_cast<unsigned char>(change >> 6);
+      return out + 1 + has_tail;
     }
     *out++ = static_cast<unsigned char>(0xC0 | (change & 0x3F));
     return put_varint(out, change >> 6);
@@ -192,6 +227,7 @@ class trace_encoder {
 
   coding_state state_;
   coding_state::ring_state* ring_ = nullptr;
+  std::uint8_t places_[32] = {};  ///< by id, where a ring was last among the recent ones
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
