@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .torch._modules import ModuleScopes
     from .torch._simulation import Simulation
+    from .torch._storages import StorageCopies
 
     Category = Literal["", "other", "parameter", "gradient", "optimizer_state", "activation", "temporary", "input", "kv_cache"]
     Function = TypeVar("Function", bound=Callable[..., Any])
@@ -73,6 +74,7 @@ class Capture:
     ) -> None:
         self._profile: _core.Profile | None = None
         self._scopes: ModuleScopes | None = None
+        self._storages: StorageCopies | None = None
         if _holder and _core.is_capturing():
             raise _core.Error(_holder)
         if torch is None:
@@ -108,6 +110,9 @@ class Capture:
             from .torch._modules import ModuleScopes
 
             self._scopes = ModuleScopes()
+        from .torch._storages import StorageCopies
+
+        self._storages = StorageCopies()
 
     def record_torch(self, modules: bool = True) -> None:
         """Records libtorch from now on, for a capture that was begun with `torch=False` before the program imported torch."""
@@ -156,9 +161,11 @@ class Capture:
             self._profile = self._core.profile()
         if self._scopes is not None:
             self._scopes.remove()
+        if self._storages is not None:
+            self._storages.remove()
 
     def __del__(self) -> None:
-        if getattr(self, "_scopes", None) is not None:
+        if getattr(self, "_storages", None) is not None:
             self.end()
 
 

@@ -364,6 +364,37 @@ def test_deepcopy_and_state_dict(claimed: memprof.Capture) -> None:
     assert requested() == 2 * 4 * PARAMETERS
 
 
+def test_deepcopy_of_buffers_and_states(claimed: memprof.Capture) -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(256, 256), torch.nn.BatchNorm1d(256)).cuda()
+    optimizer = torch.optim.AdamW(model.parameters())
+    model(torch.ones(8, 256, device="cuda")).sum().backward()
+    optimizer.step()
+    weights = 4 * (256 * 256 + 256 + 2 * 256)
+    buffers = 4 * 2 * 256 + 8
+    for copied, taken in (
+        (model.state_dict(), weights + buffers),
+        (optimizer.state_dict(), 2 * weights),  # steps are on the CPU
+        (torch.ones(1000, device="cuda"), 4 * 1000),
+    ):
+        before = requested()
+        twin = copy.deepcopy(copied)
+        assert requested() - before == taken
+        del twin
+    average = torch.optim.swa_utils.AveragedModel(model)
+    average.update_parameters(model)
+    assert average.module[1].running_mean.is_cuda
+
+
+def test_an_encoder_with_a_mask_stays_padded(claimed: memprof.Capture) -> None:
+    encoder = torch.nn.TransformerEncoder(torch.nn.TransformerEncoderLayer(64, 4, batch_first=True), 2).cuda().eval()
+    mask = torch.zeros(4, 20, dtype=torch.bool, device="cuda")
+    with torch.no_grad():
+        assert encoder(torch.ones(4, 20, 64, device="cuda"), src_key_padding_mask=mask).shape == (4, 20, 64)
+    assert not claimed.profile.exact
+    (row,) = (row for row in claimed.profile.table("assumed_sizes").rows() if row["name"] == "aten::_nested_tensor_from_mask")
+    assert row["assumed"] == row["most"] == 4 * 20 * row["count"]
+
+
 def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:
     model = Mixer().cuda()
     torch.save(model.state_dict(), tmp_path / "model.pt")

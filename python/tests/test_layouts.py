@@ -187,7 +187,7 @@ OTHERS = {
         "CUDA alone (no_dispatch_cuda.cpp, test_claimed_cuda.py)": "_scaled_dot_product_cudnn_attention "
         "_scaled_dot_product_cudnn_attention_backward _scaled_dot_product_efficient_attention "
         "_scaled_dot_product_efficient_attention_backward _scaled_dot_product_flash_attention "
-        "_scaled_dot_product_flash_attention_backward _fused_rms_norm_backward convolution_overrideable _embedding_bag "
+        "_scaled_dot_product_flash_attention_backward _fused_rms_norm_backward convolution_overrideable _embedding_bag _nested_tensor_from_mask "
         "_embedding_bag_forward_only",
         "the output is an argument (operator_calls.cpp)": "abs.out angle.out gelu_backward.grad_input kthvalue.values logical_and.out "
         "logical_not.out logical_or.out logical_xor.out logsumexp.out nan_to_num.out sign.out sum.IntList_out where.self_out",

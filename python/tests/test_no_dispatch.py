@@ -116,6 +116,50 @@ def test_a_step_larger_than_any_machine() -> None:
     assert weight.grad is not None and weight.grad.shape == weight.shape
 
 
+def test_a_result_takes_its_bytes_however_large_it_is() -> None:
+    large = 17_000_000  # numbers: more than the 64 MiB that a kernel on values may take
+    with memprof.no_dispatch() as capture:
+        numbers = torch.randn(large)
+        assert numbers.abs().untyped_storage().nbytes() == 4 * large
+        torch.exp(numbers, out=torch.empty(0))
+        torch.nn.functional.l1_loss(numbers, torch.zeros(large))
+        matrix = torch.randn(300, 300, 300).mT.abs()
+        assert (matrix + 1).sum().item() > 0
+    with memprof.no_dispatch() as peak:
+        torch.randn(large).abs()
+    assert peak.profile.space("cpu").cumulative_peak == 2 * 4 * large
+    assert capture.profile.space("cpu").cumulative_current == 4 * (large + 300**3)
+
+
+def test_an_encoder_packs_what_a_mask_leaves() -> None:
+    def program() -> None:
+        layer = torch.nn.TransformerEncoderLayer(64, 4, batch_first=True)
+        encoder = torch.nn.TransformerEncoder(layer, 2).eval()
+        mask = torch.arange(20) >= torch.tensor([5, 10, 15, 20])[:, None]
+        with torch.no_grad():
+            assert encoder(torch.ones(4, 20, 64), src_key_padding_mask=mask).shape == (4, 20, 64)
+
+    assert simulated(program) == real(program)
+
+
+def test_the_programs_own_meta_tensors_take_nothing() -> None:
+    with memprof.no_dispatch() as capture:
+        x = torch.empty(1000, 1000, device="meta")
+        torch.relu(x).flip(0)
+        torch.nn.functional.cross_entropy(torch.nn.Linear(1000, 10, device="meta")(x), torch.empty(1000, dtype=torch.long, device="meta"))
+    assert [space.cumulative_peak for space in capture.profile.spaces if space.cumulative_peak > 64] == []
+
+
+def test_operators_of_functions_are_simulated() -> None:
+    attention = pytest.importorskip("torch.nn.attention.flex_attention")
+
+    def program() -> None:
+        query = torch.ones(2, 4, 128, 16)
+        attention.flex_attention(query, query, query, score_mod=lambda score, b, h, i, j: score - (i - j).abs())
+
+    assert simulated(program)[0] == real(program)[0]
+
+
 def test_data_parallel_of_one_process(tmp_path: pathlib.Path) -> None:
     import torch.distributed as distributed
 
@@ -300,6 +344,36 @@ def test_sizes_by_late_draws_are_listed_until_the_generator_is_seeded() -> None:
     # Right, but listed.
     assert is_listed(after(torch.set_rng_state))
     assert is_listed(drawn_into)
+
+
+def test_a_sparse_sum_over_late_draws_is_listed() -> None:
+    def listed(seed: int | None) -> list[str]:
+        with memprof.no_dispatch() as capture:
+            layer = torch.nn.Embedding(5000, 64, sparse=True)
+            if seed is not None:
+                torch.manual_seed(seed)
+            layer(torch.randint(5000, (256,))).square().mean().backward()
+            gradient = layer.weight.grad
+            assert gradient is not None and gradient.coalesce()._nnz() <= 256
+        assert capture.profile.exact == (seed is not None)
+        return [str(row["name"]) for row in capture.profile.table("assumed_sizes").rows()] if seed is None else []
+
+    assert listed(None) == ["aten::_coalesce"]
+    assert listed(7) == []
+
+
+def test_order_statistics_of_unknown_numbers_are_in_order() -> None:
+    with memprof.no_dispatch():
+        x = torch.randn(512, 512)
+        least, most = x.aminmax()
+        assert least <= x.quantile(0.1) <= x.quantile(0.9) <= most
+        assert x.min() <= x.median() <= x.max()
+        assert (x.sort().values[:, 1:] >= x.sort().values[:, :-1]).all() and x.topk(5).values.min() <= x.max()
+        assert (x.log_softmax(-1) <= 0).all() and ((x.softmax(-1).sum(-1) - 1).abs() < 1e-6).all()
+        fives = torch.full((300, 1000), 5.0)
+        assert (fives % 1 == 0).all() and (fives.floor() == fives).all()
+        torch.distributions.Multinomial(5, probs=x.softmax(-1)).sample()
+        torch.distributions.MultivariateNormal(torch.zeros(300, 300), torch.eye(300)).sample()
 
 
 def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:

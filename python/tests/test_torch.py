@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import os
 import pathlib
 import subprocess
@@ -80,6 +81,24 @@ def test_the_peak_is_that_of_pytorchs_own_profiler() -> None:
     space = capture.profile.space("cpu")
     assert expected == (space.cumulative_peak, space.allocations)
     assert space.cumulative_current == 0 and space.anomalies.unmatched_frees.count == 0
+
+
+@pytest.mark.parametrize("begin", [memprof.capture, memprof.no_dispatch])
+def test_a_deep_copy_is_counted(begin: Callable[..., memprof.Capture]) -> None:
+    def current() -> int:
+        return capture.profile.space("cpu").cumulative_current
+
+    with begin() as capture:
+        tensor = torch.arange(250_000)
+        twin = copy.deepcopy(tensor)
+        assert current() == 2 * 8 * 250_000
+        assert bool((twin == tensor).all())
+        model = torch.nn.BatchNorm1d(10_000)
+        before = current()
+        kept = copy.deepcopy(model.state_dict())
+        assert current() - before == 4 * 4 * 10_000 + 8  # weight, bias, mean and variance, and the number of batches
+        assert kept["running_var"].data_ptr() != model.running_var.data_ptr()
+    assert "clone" not in vars(torch.UntypedStorage)
 
 
 def test_a_compiled_model_is_counted_exactly() -> None:

@@ -42,6 +42,19 @@ TEST_CASE("torch no_dispatch: a resize takes the new block before it lets the ol
   CHECK(a.storage().nbytes() == 12000);
 }
 
+TEST_CASE("torch no_dispatch: a result takes its bytes, however large it is") {
+  constexpr std::int64_t numbers = 17'000'000;  // above the 64 MiB that a kernel on values may take
+  auto capture = begin_no_dispatch();
+  recorded::capture_events events{"cpu"};
+  auto empty = torch::empty({0});
+  empty.resize_({numbers});
+  CHECK(events.so_far() == recorded::changes{4 * numbers});
+  const auto absolute = empty.abs();
+  CHECK(events.so_far() == recorded::changes{4 * numbers, 4 * numbers});
+  CHECK(absolute.storage().nbytes() == 4 * numbers);
+  CHECK((absolute.t() + 1).numel() == numbers);
+}
+
 TEST_CASE("torch no_dispatch: results have the strides and the type that they have for real") {
   const auto results = [] {
     const auto matrix = torch::ones({4, 6}).t();

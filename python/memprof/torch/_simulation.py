@@ -32,6 +32,7 @@ class Simulation:
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
         self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
+        self._pass_on_higher_order_operators()
         self._join_new_threads()
         self._run_compiled_functions_eagerly()
 
@@ -61,6 +62,21 @@ class Simulation:
             original(self)
 
         self._patches.set(threading.Thread, "_bootstrap_inner", begin)
+
+    def _pass_on_higher_order_operators(self) -> None:
+        """Operators of functions, as `flex_attention` and `cond`, are dispatched in Python, which does not know the keys of the simulation. They call
+        other operators, and those are simulated."""
+        operators: Any = torch._ops
+        original: Callable[..., Any] = operators.HigherOrderOperator.dispatch
+
+        def dispatch(self: Any, /, dispatch_key: Any, *args: Any, **kwargs: Any) -> Any:
+            keys = self.non_fallthrough_keys
+            while dispatch_key.name == "???":  # of a value that pybind11's enumeration does not have
+                keys = keys.remove(dispatch_key)
+                dispatch_key = operators._compute_keyset(args, kwargs, keys).highestPriorityTypeId()
+            return original(self, dispatch_key, *args, **kwargs)
+
+        self._patches.set(operators.HigherOrderOperator, "dispatch", dispatch)
 
     def _run_compiled_functions_eagerly(self) -> None:
         """A compiled function would call kernels without libtorch's dispatcher."""

@@ -6,6 +6,7 @@
 #include <memprof/backend/torch/rules/indexing.hpp>
 #include <memprof/backend/torch/rules/losses.hpp>
 #include <memprof/backend/torch/rules/matrices.hpp>
+#include <memprof/backend/torch/rules/nested.hpp>
 #include <memprof/backend/torch/rules/normalization.hpp>
 #include <memprof/backend/torch/rules/optimizer.hpp>
 #include <memprof/backend/torch/rules/padding.hpp>
@@ -49,6 +50,7 @@ inline constexpr rule_family rule_families[] = {
     {"indexing", indexing_rules},
     {"losses", loss_rules},
     {"matrices", matrix_rules},
+    {"nested", nested_rules},
     {"normalization", normalization_rules},
     {"optimizer", optimizer_rules},
     {"padding", padding_rules},

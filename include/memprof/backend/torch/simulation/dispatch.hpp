@@ -170,6 +170,21 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
   return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
 }
 
+/// Whether the last result says where a factorization has failed.
+[[nodiscard]] inline bool reports_failure(const operator_plan& plan) {
+  const auto& results = plan.schema->returns();
+  return !results.empty() && results.back().name() == "info";
+}
+/// A factorization of unknown data is assumed to succeed, as `_linalg_check_errors` does.
+inline void assume_success(torch_call& call) {
+  const c10::IValue& last = call.stack().back();
+  if (!last.isTensor() || !last.toTensor().defined() || !is_dense(last.toTensor())) return;
+  stand_ins replaced;
+  const at::Tensor memory = replaced.stand_in_of(last.toTensor(), true);
+  const kernel_scope scope{max_kernel_bytes, true};
+  memory.zero_();
+}
+
 /// 4. and 7.
 inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (facts.bytes > max_argument_bytes || !has_kernel(call, facts, keys)) return run_approximately(call, plan);
@@ -184,12 +199,13 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
       else
         run_or_play_kernel(call, plan, keys, facts.bytes);
     });
+    if (!facts.has_values && reports_failure(plan)) assume_success(call);
     if (!is_size_known) assume_size_of_result(call, "the sizes of the results depend on data: assumed to be those for zeros");
   } catch (const kernel_too_large&) {
     run_approximately(call, plan);
   } catch (const c10::Error&) {
     // If sizes or types are wrong, the shape function refuses them, too.
-    if (facts.has_values || !plan.has_shape_function || facts.is_sparse) throw;
+    if (facts.has_values || !plan.has_shape_function || !facts.is_dense) throw;
     call.approximate("the kernel refuses the data that the simulation can give it: results are exact, scratch memory is unknown");
     run_shape_function(call);
   }

@@ -47,9 +47,14 @@ void set_fake_device(Implementation& tensor, c10::Device device) {
   return tensor;
 }
 
-/// A storage of `bytes` bytes on `device`. On the Meta device, it counts where the running operation makes its tensors.
+/// A storage of `bytes` bytes on `device`. On the Meta device, it counts where the running operation makes its tensors; those of
+/// the program itself take nothing.
 [[nodiscard]] inline c10::Storage fake_storage(std::size_t bytes, c10::Device device, bool has_values = false) {
-  const c10::Device counted_on = device.is_meta() ? this_simulating_thread.meta_device.value_or(c10::Device{c10::kCPU}) : device;
+  if (device.is_meta() && !this_simulating_thread.meta_device.has_value()) {
+    return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<std::int64_t>(bytes),
+                                                 c10::GetAllocator(c10::kMeta), true);
+  }
+  const c10::Device counted_on = device.is_meta() ? *this_simulating_thread.meta_device : device;
   return c10::make_intrusive<c10::StorageImpl>(c10::StorageImpl::use_byte_size_t(), static_cast<std::int64_t>(bytes),
                                                new_fake_block(bytes, counted_on, device, has_values), &allocator_of(counted_on),
                                                true);

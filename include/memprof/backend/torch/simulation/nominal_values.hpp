@@ -143,6 +143,11 @@ struct nominal_call {
   }
   [[nodiscard]] double self() const { return value(0); }
   [[nodiscard]] double other() const { return value(1); }
+  /// Of the first argument in the dimension that the second names.
+  [[nodiscard]] double length() const {
+    const at::Tensor input = call.tensor(0);
+    return input.dim() == 0 ? 1 : static_cast<double>(input.size(call.integer(1)));
+  }
 };
 
 /// How a reduction depends on the number of elements that become one.
@@ -162,31 +167,42 @@ struct nominal_operator {
 
 /// Sorted by name.
 inline constexpr nominal_operator nominal_operators[] = {
+    {"aten::_log_softmax", [](const nominal_call& of) { return -std::log(of.length()); }},
+    {"aten::_softmax", [](const nominal_call& of) { return 1 / of.length(); }},
     {"aten::_to_copy", [](const nominal_call& of) { return of.self(); }},
     {"aten::abs", [](const nominal_call& of) { return std::abs(of.self()); }},
     {"aten::add", [](const nominal_call& of) { return of.self() + of.other() * of.value(2, 1); }},
     {"aten::all", [](const nominal_call& of) { return flag(of.self() != 0); }},
     {"aten::amax", [](const nominal_call& of) { return of.self(); }},
     {"aten::amin", [](const nominal_call& of) { return of.self(); }},
+    {"aten::aminmax", [](const nominal_call& of) { return of.self(); }},
     {"aten::any", [](const nominal_call& of) { return flag(of.self() != 0); }},
     {"aten::bitwise_and", [](const nominal_call& of) { return flag(of.self() != 0 && of.other() != 0); }},
     {"aten::bitwise_not", [](const nominal_call& of) { return flag(of.self() == 0); }},
     {"aten::bitwise_or", [](const nominal_call& of) { return flag(of.self() != 0 || of.other() != 0); }},
     {"aten::cat", [](const nominal_call& of) { return of.self(); }},
+    {"aten::ceil", [](const nominal_call& of) { return std::ceil(of.self()); }},
     {"aten::clamp",
      [](const nominal_call& of) { return std::min(std::max(of.self(), of.value(1, -HUGE_VAL)), of.value(2, HUGE_VAL)); }},
     {"aten::clone", [](const nominal_call& of) { return of.self(); }},
     {"aten::copy", [](const nominal_call& of) { return of.other(); }},
     {"aten::count_nonzero", [](const nominal_call& of) { return flag(of.self() != 0); }, nominal_growth::sum},
+    {"aten::cummax", [](const nominal_call& of) { return of.self(); }},
+    {"aten::cummin", [](const nominal_call& of) { return of.self(); }},
     {"aten::div", [](const nominal_call& of) { return of.self() / of.other(); }},
     {"aten::dot", [](const nominal_call& of) { return of.self() * of.other(); }, nominal_growth::sum},
     {"aten::eq", [](const nominal_call& of) { return flag(of.self() == of.other()); }},
     {"aten::fill", [](const nominal_call& of) { return of.other(); }},
+    {"aten::floor", [](const nominal_call& of) { return std::floor(of.self()); }},
+    {"aten::gather", [](const nominal_call& of) { return of.self(); }},
     {"aten::ge", [](const nominal_call& of) { return flag(of.self() >= of.other()); }},
     {"aten::gt", [](const nominal_call& of) { return flag(of.self() > of.other()); }},
+    {"aten::index_select", [](const nominal_call& of) { return of.self(); }},
     {"aten::isinf", [](const nominal_call& of) { return flag(std::isinf(of.self())); }},
     {"aten::isnan", [](const nominal_call& of) { return flag(std::isnan(of.self())); }},
+    {"aten::kthvalue", [](const nominal_call& of) { return of.self(); }},
     {"aten::le", [](const nominal_call& of) { return flag(of.self() <= of.other()); }},
+    {"aten::lerp", [](const nominal_call& of) { return of.self() + of.value(2) * (of.other() - of.self()); }},
     {"aten::linalg_vector_norm", [](const nominal_call& of) { return std::abs(of.self()); }, nominal_growth::norm},
     {"aten::logical_and", [](const nominal_call& of) { return flag(of.self() != 0 && of.other() != 0); }},
     {"aten::logical_not", [](const nominal_call& of) { return flag(of.self() == 0); }},
@@ -195,19 +211,26 @@ inline constexpr nominal_operator nominal_operators[] = {
     {"aten::max", [](const nominal_call& of) { return of.self(); }},
     {"aten::maximum", [](const nominal_call& of) { return std::max(of.self(), of.other()); }},
     {"aten::mean", [](const nominal_call& of) { return of.self(); }},
+    {"aten::median", [](const nominal_call& of) { return of.self(); }},
     {"aten::min", [](const nominal_call& of) { return of.self(); }},
     {"aten::minimum", [](const nominal_call& of) { return std::min(of.self(), of.other()); }},
     {"aten::mul", [](const nominal_call& of) { return of.self() * of.other(); }},
+    {"aten::nanmedian", [](const nominal_call& of) { return of.self(); }},
     {"aten::ne", [](const nominal_call& of) { return flag(of.self() != of.other()); }},
     {"aten::neg", [](const nominal_call& of) { return -of.self(); }},
     {"aten::norm", [](const nominal_call& of) { return std::abs(of.self()); }, nominal_growth::norm},
     {"aten::pow", [](const nominal_call& of) { return std::pow(of.self(), of.other()); }},
     {"aten::reciprocal", [](const nominal_call& of) { return 1 / of.self(); }},
     {"aten::relu", [](const nominal_call& of) { return std::max(0.0, of.self()); }},
+    {"aten::remainder", [](const nominal_call& of) { return of.self() - of.other() * std::floor(of.self() / of.other()); }},
+    {"aten::round", [](const nominal_call& of) { return std::nearbyint(of.self()); }},
     {"aten::rsub", [](const nominal_call& of) { return of.other() - of.self() * of.value(2, 1); }},
+    {"aten::sort", [](const nominal_call& of) { return of.self(); }},
     {"aten::sqrt", [](const nominal_call& of) { return std::sqrt(of.self()); }},
     {"aten::sub", [](const nominal_call& of) { return of.self() - of.other() * of.value(2, 1); }},
     {"aten::sum", [](const nominal_call& of) { return of.self(); }, nominal_growth::sum},
+    {"aten::topk", [](const nominal_call& of) { return of.self(); }},
+    {"aten::trunc", [](const nominal_call& of) { return std::trunc(of.self()); }},
     {"aten::where", [](const nominal_call& of) { return of.self() != 0 ? of.value(1) : of.value(2); }},
     {"aten::zero", [](const nominal_call&) { return 0.0; }},
 };

@@ -174,7 +174,8 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.computes_unseen = name.name == "aten::_convolution" || name.name == "aten::convolution_backward";
   plan.depends_on_masks =
       name.name == "aten::index" || name.name == "aten::masked_select" || name.name == "aten::_index_put_impl_";
-  plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape);
+  // libtorch does not tag the sum of equal indices of a sparse tensor.
+  plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape) || name.name == "aten::_coalesce";
   plan.draws = called.hasTag(at::Tag::nondeterministic_seeded);
 }
 

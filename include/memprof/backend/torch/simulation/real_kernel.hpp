@@ -57,23 +57,41 @@ class [[nodiscard]] kernel_scope {
   bool is_hidden_;
 };
 
-/// The arguments of a call, to be restored if a kernel fails.
+/// The arguments of a call, and the sizes of those that it writes, to be restored if a kernel fails.
 class saved_arguments {
  public:
-  explicit saved_arguments(torch_call& call)
+  saved_arguments(torch_call& call, const std::vector<at::Tensor>& written)
       : stack_(call.stack()),
         first_(call.stack().size() - call.size()),
-        arguments_(stack_.begin() + static_cast<std::ptrdiff_t>(first_), stack_.end()) {}
+        arguments_(stack_.begin() + static_cast<std::ptrdiff_t>(first_), stack_.end()) {
+    for (const at::Tensor& tensor : written) {
+      if (!is_dense(tensor)) continue;
+      shapes_.push_back({tensor, tensor.sizes().vec(), tensor.strides().vec(), tensor.storage_offset()});
+    }
+  }
 
   void restore() {
     stack_.resize(first_);
     stack_.insert(stack_.end(), arguments_.begin(), arguments_.end());
+    // `resize_` sets the sizes before it asks for the memory.
+    for (const shape& one : shapes_) {
+      one.of.unsafeGetTensorImpl()->set_sizes_and_strides(one.sizes, one.strides);
+      one.of.unsafeGetTensorImpl()->set_storage_offset(one.offset);
+    }
   }
 
  private:
+  struct shape {
+    at::Tensor of;
+    std::vector<std::int64_t> sizes;
+    std::vector<std::int64_t> strides;
+    std::int64_t offset;
+  };
+
   torch::jit::Stack& stack_;
   std::size_t first_;
   std::vector<c10::IValue> arguments_;
+  std::vector<shape> shapes_;
 };
 
 /// Replaces the arguments with stand-ins.
@@ -142,9 +160,9 @@ void for_each_result(torch_call& call, Visit visit) {
 template <class After>
 void run_kernel(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys, bool has_values, std::size_t max_bytes,
                 After after) {
-  saved_arguments saved{call};
-  stand_ins replaced;
   const std::vector<at::Tensor> written = written_tensors(call, plan);
+  saved_arguments saved{call, written};
+  stand_ins replaced;
   try {
     stand_in_for_arguments(call, plan, replaced);
     const kernel_scope scope{max_bytes, false};

@@ -85,7 +85,9 @@ class skipped_draws {
 
 /// Whether a tensor's values rest on numbers that were drawn after skipped ones.
 [[nodiscard]] inline bool is_drawn_after_skipped(const at::Tensor& tensor) {
-  if (!tensor.defined() || !tensor.has_storage()) return false;
+  if (!tensor.defined()) return false;
+  if (is_sparse(tensor)) return is_drawn_after_skipped(sparse_parts_of(tensor).indices());
+  if (!tensor.has_storage()) return false;
   const fake_block* const block = block_of(*tensor.storage().unsafeGetStorageImpl());
   return block != nullptr && block->is_drawn_after_skipped.load(std::memory_order_relaxed);
 }
@@ -109,8 +111,13 @@ inline void note_drawn_after_skipped(const at::Tensor& tensor) {
 /// After a kernel has run on data that decided the size of its result, and that is not the real one.
 inline void assume_size_of_result(torch_call& call, const char* cause) {
   const c10::IValue& result = torch::jit::peek(call.stack(), 0, call.called().schema().returns().size());
-  const bool is_dense_tensor = result.isTensor() && result.toTensor().defined() && result.toTensor().layout() == c10::kStrided;
-  (void)call.assume_length(is_dense_tensor ? result.toTensor().numel() : 0, 0, cause);
+  std::int64_t length = 0;
+  if (result.isTensor() && result.toTensor().defined()) {
+    const at::Tensor& made = result.toTensor();
+    if (is_sparse(made)) length = sparse_parts_of(made).nnz();
+    if (made.layout() == c10::kStrided) length = made.numel();
+  }
+  (void)call.assume_length(length, 0, cause);
 }
 
 /// A call on values. If these rest on numbers drawn after skipped ones, so do the results, and a size by them is listed.

@@ -147,7 +147,7 @@ namespace detail {
 enum class rule_use : std::uint8_t {
   unless_small,    ///< unless what the kernel reads is small
   without_values,  ///< if the kernel would read unknown values
-  always           ///< for the user's rules
+  always           ///< for the user's rules, and where no kernel can run
 };
 
 /// An entry in the tables of memprof's own rules.

@@ -107,7 +107,7 @@ struct call_facts {
   bool is_dense = true;      ///< every tensor is strided
   bool is_on_cuda = false;   ///< some tensor is, or is to be created there
   bool is_sparse = false;    ///< on CUDA: some tensor is, or the result is to be
-  bool has_values = true;    ///< everything that is read has values
+  bool has_values = true;    ///< everything that is read has values; of sparse tensors, where their elements are
   bool has_masks = true;     ///< everything that is read and may be a mask has values
   bool is_small = true;      ///< everything that is read is small
   bool is_plain = true;      ///< contiguous, numbers of one type of 32 or 64 bits, indices of 64 bits
@@ -123,9 +123,9 @@ struct call_facts {
   int number_kind = 0;                                       ///< the greatest `promotion_kind` of those without
 };
 
-/// Whether a tensor has one storage that is read element by element: not sparse, quantized, or in a library's own format.
+/// Whether a tensor has one storage that is read element by element: not sparse, nested, quantized, or in a library's own format.
 [[nodiscard]] inline bool is_dense(const at::Tensor& tensor) {
-  return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized();
+  return tensor.layout() == c10::kStrided && tensor.has_storage() && !tensor.is_quantized() && !tensor.is_nested();
 }
 
 /// The order in which types are promoted to others: a tensor without dimensions, as a number is, leaves those of its kind as they
@@ -175,6 +175,8 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
     } else if (!is_dense(tensor)) {
       facts.is_dense = false;
       facts.is_sparse |= is_sparse_on_cuda(tensor);
+      if (is_sparse(tensor) && !role.is_overwritten)
+        facts.has_values = facts.has_values && has_values(sparse_parts_of(tensor).indices());
       facts.is_on_cuda |= is_sparse_on_cuda(tensor);
     } else {
       facts.is_on_cuda |= tensor.is_cuda();
