@@ -15710,8 +15710,8 @@ class trace_encoder {
     return first;
   }
 
-  /// Writes the same bytes for events of several rings. Threads that record at once alternate at nearly every event, and nobody can
-  /// predict whose the next one is.
+  /// Writes the same bytes for events of several rings. Threads that record at once alternate at nearly every event, and nobody
+  /// can predict whose the next one is.
   [[nodiscard]] const ordered_event* encode(const ordered_event* first, const ordered_event* last, encoded_bytes& out) noexcept {
     for (std::size_t fitting; (fitting = out.room() / max_event_bytes) != 0 && first != last;) {
       unsigned char* next = out.next;
@@ -22462,7 +22462,7 @@ struct tally_of_spaces {
 /// What was not captured at all or lost on the way: totals and peaks are not those of the program.
 [[gnu::cold]] inline void add_losses(marked_text& lines, const profile& source) {
   for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
-    lines.add_name(missing.source).add(" not captured: ").add_name(missing.reason).end_line();
+    lines.add_name(missing.source).add(" not captured: ").add(on_one_line(missing.reason)).end_line();
   });
   if (const std::optional<process_account> process = process_account_of(source);
       process && (has_unrecorded_heap(*process) || process->is_incomplete)) {
