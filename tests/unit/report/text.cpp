@@ -495,13 +495,6 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   profile.facts.push_back(memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
   CHECK(contains(shown(), "Accuracy  incomplete: exact for what was captured, 1,234 events;"));
   CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
-  // A reason is a sentence: it is wrapped, not shortened in the middle as a name is.
-  profile.facts.back() = memprof::extend::to_table<memprof::missing_source>(
-      {{"memory past malloc", "8.20 MiB of 13.0 MiB resident, such as mappings, which --mmap records, static data or stacks"}});
-  CHECK(contains(shown(),
-                 "          memory past malloc not captured: 8.20 MiB of 13.0 MiB resident, such as mappings, which\n"
-                 "          --mmap records, static data or stacks\n"));
-  profile.facts.back() = memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}});
   profile.exact = false;
   profile.anomalies.dropped_events = 12;
   profile.anomalies.reentrant_events = 1;
@@ -689,6 +682,12 @@ TEST_CASE("text: without an allocation, a segment or an operation it is short") 
   profile.complete = true;
   profile.facts = {memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
   CHECK(contains(memprof::to_text(profile), "CUDA not captured: there is no CUDA device\n"));
+  // A reason is a sentence: it is wrapped, not shortened in the middle as a name is.
+  profile.facts = {memprof::extend::to_table<memprof::missing_source>(
+      {{"memory past malloc", "8.20 MiB of 13.0 MiB resident, such as mappings, which --mmap records, static data or stacks"}})};
+  CHECK(contains(memprof::to_text(profile),
+                 "          memory past malloc not captured: 8.20 MiB of 13.0 MiB resident, such as mappings, which\n"
+                 "          --mmap records, static data or stacks\n"));
   profile = training();
   profile.segments.clear();
   profile.operations.clear();
