@@ -72,6 +72,11 @@ EXIT_TABLE_BYTES = 1040
 #: setenv and putenv copy it, with 8 bytes for each variable.
 ENVIRONMENT = re.compile(r"__add_to_environ")
 
+#: ggc-page.cc of GCC: `set_page_table_entry` has such a table for each 16 MiB of addresses in which the collector's pages lie, so
+#: their number changes from run to run.
+PAGE_TABLE = re.compile(r"^xcalloc < .*ggc_internal_alloc")
+PAGE_TABLE_BYTES = 32_768
+
 
 def explain(rows: list[Difference]) -> None:
     at = {row.size: row for row in rows}
@@ -84,6 +89,9 @@ def explain(rows: list[Difference]) -> None:
             row.cause = at[1].cause = "DHAT counts an empty block as 1 byte"
         if (row.size, row.memprof - row.dhat) == (EXIT_TABLE_BYTES, 1) and (own := row.of(EXIT_TABLE)):
             row.cause = "the C library's table of what exit calls: full one entry earlier, by the recording's own end"
+            row.code = own
+        if row.size == PAGE_TABLE_BYTES and (own := row.of(PAGE_TABLE)):
+            row.cause = "the compiler's tables of pages: one for each 16 MiB of addresses that its collector uses, one more or less in the next run"
             row.code = own
         if row.dhat - row.memprof == 1 and (own := row.of(ENVIRONMENT)) and (first := at.get(row.size - 16)) and first.memprof - first.dhat == 1:
             # Copied twice, the second time for a variable more: 352 and 360 bytes in one, 360 and 368 in the other.

@@ -1469,6 +1469,11 @@ struct registry {
   std::uint32_t layout_version = current_layout_version;
   std::uint32_t capture_count = 0;
 
+  /// Calls `visit(context, address, bytes)` for each live block of a space of the active capture. Called under the lock, after a
+  /// drain; null while there is no capture. It lies where versions before it had nothing.
+  void (*visit_live_blocks)(registry&, std::uint8_t space, void* context,
+                            void (*visit)(void* context, const void* address, std::size_t bytes)) = nullptr;
+
   // Read by every event. Both words rarely change, so they stay in every core's cache.
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< likewise if its `run_mode` is `no_dispatch`, otherwise 0
@@ -1545,8 +1550,8 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
-static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128 &&
-                  offsetof(registry, add_fact_records) < 128,
+static_assert(offsetof(registry, active_capture) == 64 && offsetof(registry, order_word) == 72 &&
+                  offsetof(registry, lock) == 128 && offsetof(registry, add_fact_records) < 128,
               "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under
@@ -8660,10 +8665,8 @@ class capture_backends {
 // ---- <memprof/record/capture_calls.hpp>
 #include <atomic>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 /// @file
 /// The part of the control path that the public interface calls; implemented in record/capture_control.hpp.
@@ -8688,44 +8691,186 @@ MEMPROF_SEPARABLE void discard_session() noexcept;
 template <std::same_as<profile> Profile>
 [[nodiscard]] bool read_session(std::uint32_t number, Profile& result);
 
-/// Calls `visit(context, address, bytes)` for each block of a space that is live in the active capture, in no particular order.
-/// Costs a drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and must not allocate
-/// memory that a hook sees.
-MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context,
-                                         void (*visit)(void* context, const void* address, std::size_t bytes));
-
-/// As above, with a function object.
-template <class Visitor>
-void for_each_live_block(space_id space, Visitor&& visit) {
-  visit_live_blocks(space, &visit, [](void* context, const void* address, std::size_t bytes) {
-    (*static_cast<std::remove_reference_t<Visitor>*>(context))(address, bytes);
-  });
-}
-
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/ledger/ledger_options.hpp>
+// ---- <memprof/ledger/checkpoint_history.hpp>
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
 
-namespace memprof::inline MEMPROF_ABI {
+namespace memprof::inline MEMPROF_ABI::detail {
 
-namespace extend {
+struct saved_segments;
 
-/// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
-struct ledger_options {
-  std::uint32_t timeline_points = 4096;   ///< per space, at least 2
-  std::uint32_t largest_blocks = 10;      ///< kept for each peak
-  std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
-  std::uint32_t full_segments = 64;       ///< kept in full; at least 4
-  std::uint32_t segment_names = 64;       ///< names with a row of their own
-  std::uint32_t operations = 4096;        ///< operations with a node of their own
-  /// Id in the system of the thread for whose open operation threads without one work; 0: these have none.
-  std::uint64_t leading_thread = 0;
+/// What was live at one moment, in all memory spaces together.
+struct checkpoint_mark {
+  label name;               ///< 0: periodic
+  std::uint32_t row_count;  ///< number of spaces
+  std::uint64_t number;     ///< index among all checkpoints, from 0
+  std::uint64_t stamp;
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_row;
+  bool is_first;  ///< the first of its name
 };
 
-}  // namespace extend
+/// The same in one memory space.
+struct checkpoint_row {
+  std::int64_t bytes;
+  std::int64_t blocks;
+  std::size_t first_block;
+  std::uint32_t block_count;
+  std::uint8_t space;
+};
 
-}  // namespace memprof::inline MEMPROF_ABI
+/// The checkpoints of a capture, in bounded memory.
+///
+/// All are kept while there are few; then only every second, every fourth, and so on, so that the kept ones are spread evenly
+/// over a run of any length. Also kept are the newest, the first of each name, and those with the most and the fewest live bytes.
+class checkpoint_history {
+ public:
+  /// Maximum number of kept checkpoints.
+  static constexpr std::size_t max_kept = 128;
+  /// Maximum number of names whose first checkpoint is kept.
+  static constexpr std::size_t max_names = 32;
+
+  /// Begins the next checkpoint. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
+    drop_last_if_unwanted();
+    if (marks_.size() >= max_kept) thin();
+    checkpoint_mark begun{};
+    begun.name = name;
+    begun.number = count_;
+    begun.stamp = stamp;
+    begun.first_row = rows_.size();
+    begun.is_first = is_new(name);
+    if (!marks_.push_back(begun)) return false;
+    ++count_;
+    return true;
+  }
+
+  /// Adds a space to the checkpoint begun last, with up to `largest` of its largest blocks; a pass over its live blocks. False if
+  /// the system has no memory.
+  [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
+    checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
+    const std::size_t room = std::min<std::size_t>(largest, live.size());
+    if (!blocks_.resize(row.first_block + room)) return false;
+    const top_blocks_view best{blocks_.data() + row.first_block, row.block_count, static_cast<std::uint32_t>(room)};
+    live.for_each([&](const block& held) { best.offer(held); });
+    if (!rows_.push_back(row)) {
+      blocks_.truncate(row.first_block);
+      return false;
+    }
+    checkpoint_mark& mark = marks_[marks_.size() - 1];
+    ++mark.row_count;
+    mark.bytes = add_saturating(mark.bytes, row.bytes);
+    mark.blocks += row.blocks;
+    return true;
+  }
+
+  /// Undoes the checkpoint begun last.
+  void abandon() noexcept {
+    drop_last();
+    --count_;
+  }
+
+  /// In chronological order.
+  [[nodiscard]] const page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
+  [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
+  /// In no particular order.
+  [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
+  /// Number of checkpoints so far.
+  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
+  /// Number of blocks kept for all of them.
+  [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
+
+ private:
+  friend struct saved_segments;
+
+  /// Whether no checkpoint of that name is kept; false if there are too many names.
+  [[nodiscard]] bool is_new(label name) const noexcept {
+    std::size_t names = 0;
+    for (const checkpoint_mark& mark : marks_) {
+      if (!mark.is_first) continue;
+      if (mark.name == name) return false;
+      ++names;
+    }
+    return names < max_names;
+  }
+
+  /// Positions of the checkpoints kept for their bytes; of equal ones, the first.
+  struct extremes {
+    std::size_t least = 0;
+    std::size_t greatest = 0;
+  };
+  [[nodiscard]] extremes find_extremes() const noexcept {
+    extremes found;
+    for (std::size_t position = 1; position < marks_.size(); ++position) {
+      if (marks_[position].bytes < marks_[found.least].bytes) found.least = position;
+      if (marks_[position].bytes > marks_[found.greatest].bytes) found.greatest = position;
+    }
+    return found;
+  }
+
+  [[nodiscard]] bool is_wanted(std::size_t position, const extremes& extreme) const noexcept {
+    const checkpoint_mark& mark = marks_[position];
+    return mark.number % stride_ == 0 || mark.is_first || position == extreme.least || position == extreme.greatest;
+  }
+
+  void drop_last_if_unwanted() noexcept {
+    if (stride_ != 1 && !marks_.empty() && !is_wanted(marks_.size() - 1, find_extremes())) drop_last();
+  }
+
+  void drop_last() noexcept {
+    const checkpoint_mark last = marks_[marks_.size() - 1];
+    if (last.row_count != 0) blocks_.truncate(rows_[last.first_row].first_block);
+    rows_.truncate(last.first_row);
+    marks_.pop_back();
+  }
+
+  /// Drops the checkpoints that were kept only as extremes; if that is not enough, every second of the others.
+  void thin() noexcept {
+    drop_unwanted();
+    while (marks_.size() > max_kept / 4 * 3) {
+      stride_ *= 2;
+      drop_unwanted();
+    }
+  }
+
+  void drop_unwanted() noexcept {
+    const extremes extreme = find_extremes();
+    std::size_t kept_marks = 0;
+    std::size_t kept_rows = 0;
+    std::size_t kept_blocks = 0;
+    for (std::size_t position = 0; position < marks_.size(); ++position) {
+      if (!is_wanted(position, extreme)) continue;
+      checkpoint_mark mark = marks_[position];
+      const std::size_t first_row = mark.first_row;
+      mark.first_row = kept_rows;
+      for (std::size_t index = 0; index < mark.row_count; ++index) {
+        checkpoint_row row = rows_[first_row + index];
+        const std::size_t first_block = row.first_block;
+        row.first_block = kept_blocks;
+        for (std::size_t each = 0; each < row.block_count; ++each) blocks_[kept_blocks++] = blocks_[first_block + each];
+        rows_[kept_rows++] = row;
+      }
+      marks_[kept_marks++] = mark;
+    }
+    marks_.truncate(kept_marks);
+    rows_.truncate(kept_rows);
+    blocks_.truncate(kept_blocks);
+  }
+
+  std::uint64_t count_ = 0;
+  std::uint64_t stride_ = 1;  ///< a power of two: checkpoints stay whose number is a multiple of it
+  page_array<checkpoint_mark> marks_;
+  page_array<checkpoint_row> rows_;
+  page_array<block> blocks_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/ledger/operation_stats.hpp>
 #include <cstdint>
@@ -8805,6 +8950,120 @@ struct operation_stats {
     if (inclusive > peak) peak = inclusive;
     if (self > self_peak) self_peak = self;
   }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/operation_tree.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct saved_threads;
+
+/// The nesting of operations: a node is a path of names. Node 0 is "no operation".
+///
+/// Nodes are created when a path first occurs and never removed; parents have smaller numbers than their children. Once the limit
+/// is reached, each node gets at most one more child, with the name `other_names`, which stands for all others.
+class operation_tree {
+ public:
+  /// In place of a node for which the system has no memory.
+  static constexpr std::uint32_t no_node = ~std::uint32_t{0};
+
+  /// One path: its parent, and how often it was called.
+  struct node {
+    std::uint32_t parent;
+    label name;
+    std::int64_t invocations;
+    std::int64_t finished;  ///< invocations that have ended
+  };
+
+  /// At most `limit` operations, plus one more under each of them and at the top.
+  explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
+    is_usable_ = nodes_.push_back({}) && slots_.resize(256);
+  }
+
+  /// At least 1, even if the system had no memory for the tree.
+  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
+  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
+  void count_invocation(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].invocations;
+  }
+  void count_finished(std::uint32_t index) noexcept {
+    if (index != 0) ++nodes_[index].finished;
+  }
+
+  /// The node for `name` under `parent`, created if new; `no_node` if the system has no memory. Once there are too many, an
+  /// operation called inside the node for all others gets that same node.
+  [[nodiscard, gnu::always_inline]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
+    if (!is_usable_) return no_node;
+    std::size_t slot = slot_of(parent, name, slots_.size());
+    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
+      const node& known = nodes_[slots_[slot]];
+      if (known.parent == parent && known.name == name) return slots_[slot];
+    }
+    return make_child(parent, name, slot);
+  }
+
+  /// The operation of that name if there is exactly one, else 0. A pass over all.
+  [[nodiscard]] std::uint32_t only_node_named(label name) const noexcept {
+    std::uint32_t found = 0;
+    for (std::uint32_t index = 1; index < size(); ++index) {
+      if (nodes_[index].name != name) continue;
+      if (found != 0) return 0;
+      found = index;
+    }
+    return found;
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
+
+ private:
+  friend struct saved_threads;
+
+  [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
+    if (name == other_names || nodes_.size() > limit_) {
+      if (parent != 0 && nodes_[parent].name == other_names) return parent;
+      if (name != other_names) return child_for_others(parent);
+    }
+    if (2 * (nodes_.size() + 1) > slots_.size()) {
+      if (!grow()) return no_node;
+      slot = free_slot(slots_, parent, name);
+    }
+    if (!nodes_.push_back({parent, name, 0, 0})) return no_node;
+    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
+  }
+
+  [[gnu::noinline]] std::uint32_t child_for_others(std::uint32_t parent) noexcept { return child(parent, other_names); }
+
+  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
+    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
+  }
+
+  [[nodiscard]] static std::size_t free_slot(const page_array<std::uint32_t>& slots, std::uint32_t parent, label name) noexcept {
+    std::size_t slot = slot_of(parent, name, slots.size());
+    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
+    return slot;
+  }
+
+  [[nodiscard]] bool grow() noexcept {
+    page_array<std::uint32_t> slots;
+    if (!slots.resize(2 * slots_.size())) return false;
+    for (std::size_t index = 1; index < nodes_.size(); ++index) {
+      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
+    }
+    slots_ = std::move(slots);
+    return true;
+  }
+
+  std::uint32_t limit_;
+  bool is_usable_ = false;
+  page_array<node> nodes_;
+  page_array<std::uint32_t> slots_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -9102,6 +9361,267 @@ class spare_scope_stacks {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/operation_visitor.hpp>
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+struct saved_threads;
+
+/// The thread whose events a ring holds, with its open operations.
+struct thread_scopes {
+  explicit thread_scopes(std::uint32_t ring) noexcept : thread(ring) {}
+
+  std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
+  std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
+  std::uint32_t era = 0;                ///< how often all of its operations had ended that others may have adopted
+  scope_stack scopes;
+};
+
+/// The rules by which events open and close operations, shared by all folds.
+///
+/// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
+/// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
+/// touched.
+///
+/// A thread may adopt another thread's operation (`scope_begin` with `bytes`): the operations that it opens next are nested in
+/// that one. If the other thread ends it meanwhile, the one around it takes its place, as for nested operations that go on.
+/// One that had already ended is known by its name only: it is the single operation of that name, else an outermost one.
+class operation_visitor {
+ public:
+  /// `limit` is the maximum number of operations in the tree.
+  explicit operation_visitor(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
+
+  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
+  /// Number of operations whose begin or end is missing.
+  [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
+  /// Number of operations that are not followed because too many were already open.
+  [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
+
+  /// Infers operations: threads without one work for the one that is open on the thread with that id in the system, from its
+  /// first `thread_begin` on. 0: they have none.
+  void infer_from(std::uint64_t system_thread) noexcept { leading_thread_ = system_thread; }
+  /// The thread for whose innermost operation `on` works: itself, unless that is inferred.
+  template <class Thread>
+  [[nodiscard]] Thread& works_for(Thread& on) const noexcept {
+    return leader_ != nullptr && on.scopes.empty() ? *leader_ : on;
+  }
+  /// Whether there is such a thread now.
+  [[nodiscard]] bool infers() const noexcept { return leader_ != nullptr; }
+
+  /// Calls `visit(thread, depth, is_self)` for each open invocation that contains what `on` does now, from the innermost;
+  /// `is_self`: directly, not within a nested one.
+  template <class Thread, class Visitor>
+  void for_each_enclosing(Thread& on, Visitor&& visit) const noexcept {
+    Thread* at = &works_for(on);
+    std::size_t depth = at->scopes.depth();
+    bool is_self = true;
+    for (std::size_t step = 0; depth != 0 && step < max_enclosing; ++step) {
+      const open_scope& scope = at->scopes[depth - 1];
+      if (scope.is_adopted) {
+        const adoption& of = at->scopes.adopted_at(depth - 1);
+        at = of.leader;
+        depth = depth_of(of);
+        is_self = is_self && depth != 0 && at->scopes[depth - 1].number == of.leader_scope;
+        continue;
+      }
+      visit(*at, depth, is_self);
+      is_self = false;
+      --depth;
+    }
+  }
+
+  /// In place of `thread_of` for an event without bytes.
+  struct adopts_none {};
+
+  /// Applies a `scope_begin` at `stamp`. `thread_of(number)` returns the thread with that number, or null. False if it must be
+  /// rejected: it has no number, or the system has no memory.
+  template <class Finish, class ThreadOf>
+  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp, Finish&& finish,
+                                               ThreadOf&& thread_of) noexcept {
+    const auto number = static_cast<std::uint32_t>(begun.address);
+    const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
+    if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
+      if (number == 0) return false;
+      close_lost(on, outer, finish);
+    }
+    if (on.scopes.empty() && emptied_ != &on.scopes) provide(on.scopes);
+    if (on.scopes.depth() >= scope_stack::max_depth) {
+      ++on.unfollowed_scopes;
+      ++too_deep_;
+      return true;
+    }
+    if constexpr (!std::is_same_v<std::remove_cvref_t<ThreadOf>, adopts_none>) {
+      if (begun.bytes != 0) return adopt(on, begun, stamp, thread_of(static_cast<std::uint32_t>(begun.bytes >> 32)));
+    }
+    const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
+    const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
+    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, false, stamp}))
+        [[unlikely]] {
+      ++on.unfollowed_scopes;
+      return false;
+    }
+    operations_.count_invocation(operation);
+    return true;
+  }
+
+  /// Applies a `scope_end`. `thread_of(number)` returns the thread with that number, or null.
+  template <class Finish, class ThreadOf>
+  [[gnu::always_inline]] void end(thread_scopes& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
+    if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
+        [[likely]]
+      return close_innermost(on, finish);
+    const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
+    thread_scopes* const owner = thread == 0 ? &on : thread_of(thread);
+    if (owner == nullptr) return;  // the thread is gone, and its operations with it
+    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
+    if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
+      close(*owner, index, finish);
+    } else if (owner->unfollowed_scopes != 0) {
+      --owner->unfollowed_scopes;
+    } else {
+      ++unbalanced_;
+    }
+  }
+
+  /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
+  template <class Finish>
+  void begin_thread(thread_scopes& on, const event& begun, std::uint32_t greatest, Finish&& finish) noexcept {
+    while (!on.scopes.empty()) close_innermost(on, finish);
+    on.unfollowed_scopes = 0;
+    on.thread = begun.address < greatest ? static_cast<std::uint32_t>(begun.address) : greatest;
+    if (leading_thread_ == 0) return;
+    if (leader_ == &on) {
+      leader_ = nullptr;
+      on.scopes.join_always(false);
+      leading_thread_ = 0;  // it is gone, and the system may reuse its id
+    } else if (leader_ == nullptr && begun.bytes == leading_thread_) {
+      leader_ = &on;
+      on.scopes.join_always(true);
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
+
+ private:
+  friend struct saved_threads;
+
+  static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
+
+  /// Whether the adopted operation, or one around it, may still be open.
+  [[nodiscard]] static bool is_in_force(const adoption& of) noexcept {
+    return of.leader != nullptr && of.leader->era == of.leader_era;
+  }
+
+  /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
+  /// increase with the depth.
+  [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
+    if (!is_in_force(of)) return 0;
+    const scope_stack& scopes = of.leader->scopes;
+    std::size_t depth = scopes.depth();
+    while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
+    return depth;
+  }
+
+  /// Applies a `scope_begin` that adopts an operation of `leader`, which may be null.
+  [[gnu::cold, gnu::noinline]] bool adopt(thread_scopes& on, const event& begun, std::uint64_t stamp,
+                                          thread_scopes* leader) noexcept {
+    const auto number = static_cast<std::uint32_t>(begun.bytes);
+    open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
+    adoption of{nullptr, number, 0};
+    const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
+    if (leader != nullptr && index != leader->scopes.depth()) {
+      const open_scope& adopted = leader->scopes[index];
+      added.operation = adopted.operation;
+      added.tag = adopted.tag;
+      if (adopted.is_adopted) {
+        of = leader->scopes.adopted_at(index);
+      } else {
+        of = adoption{leader, number, leader->era};
+        leader->scopes.join();
+      }
+    } else {
+      added.operation = operation_named(begun.label);
+    }
+    if (added.operation == operation_tree::no_node || !on.scopes.push(added, of)) {
+      ++on.unfollowed_scopes;
+      return false;
+    }
+    on.scopes.join();
+    return true;
+  }
+
+  /// The only operation of that name; if there are several, or none, an outermost one. 0: no name.
+  [[nodiscard]] std::uint32_t operation_named(label name) noexcept {
+    if (name == 0) return 0;
+    if (last_named_.name != name || last_named_.of != operations_.size()) {
+      const std::uint32_t only = operations_.only_node_named(name);
+      last_named_ = {name, only != 0 ? only : operations_.child(0, name), operations_.size()};
+    }
+    return last_named_.operation;
+  }
+
+  /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
+  template <class Finish>
+  [[gnu::cold, gnu::noinline]] void close_lost(thread_scopes& on, std::uint32_t outer, Finish&& finish) noexcept {
+    const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;
+    for (; kept < on.scopes.depth(); ++unbalanced_) close_innermost(on, finish);
+  }
+
+  template <class Finish>
+  [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
+    if (on.scopes.is_joined()) [[unlikely]]
+      return close(on, on.scopes.depth() - 1, finish);
+    operations_.count_finished(on.scopes.operation());
+    on.scopes.close_innermost(
+        [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
+    if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
+  }
+
+  template <class Finish>
+  [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
+    if (!on.scopes[index].is_adopted) operations_.count_finished(on.scopes[index].operation);
+    on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
+      if (!scope.is_adopted) finish(on.thread, scope, space, usage);
+    });
+    if (on.scopes.empty()) ++on.era;
+    if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
+  }
+
+  // The stack that was emptied last keeps its memory until another one needs it, or is emptied: a thread whose operations follow
+  // one another neither hands it over nor gets it back.
+  [[gnu::noinline]] void provide(scope_stack& stack) noexcept {
+    if (stack.has_memory()) return;
+    if (spare_.empty() && emptied_ != nullptr && emptied_->empty()) spare_.take(*std::exchange(emptied_, nullptr));
+    spare_.give(stack);
+  }
+  [[gnu::noinline]] void release(scope_stack& emptied) noexcept {
+    if (emptied_ != nullptr && emptied_->empty()) spare_.take(*emptied_);
+    emptied_ = &emptied;
+  }
+
+  struct named_operation {
+    label name = 0;
+    std::uint32_t operation = 0;
+    std::size_t of = 0;  ///< the number of operations when it was looked up
+  };
+
+  operation_tree operations_;
+  named_operation last_named_;
+  std::uint64_t leading_thread_ = 0;  ///< its id in the system
+  thread_scopes* leader_ = nullptr;   ///< that thread, once it has begun
+  spare_scope_stacks spare_;
+  scope_stack* emptied_ = nullptr;
+  std::uint64_t unbalanced_ = 0;
+  std::uint64_t too_deep_ = 0;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/shared_memory.hpp>
 #include <algorithm>
 #include <array>
@@ -9254,6 +9774,79 @@ class memory_share {
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/space_changes.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Which memory spaces have changed in the open segment, and of which names an unchanged one has ended a segment since its last
+/// change: any further segment of that name is the same, and need not be looked at.
+class space_changes {
+ public:
+  /// A space is about to change in the open segment.
+  void begin(std::size_t space) noexcept { has_changed_[space] = true; }
+  [[nodiscard]] bool has_changed(std::size_t space) const noexcept { return has_changed_[space]; }
+
+  /// Whether a segment of the name in that row of the history would be as the last one was.
+  [[nodiscard]] bool may_skip(std::size_t space, std::size_t row) const noexcept {
+    return !has_changed_[space] && row < ended_.size() && ended_[row].after_change[space] == changes_[space] + 1;
+  }
+
+  /// A segment of the name in that row has ended in the space.
+  void end_segment(std::size_t space, std::size_t row) noexcept {
+    if (has_changed_[space]) {
+      has_changed_[space] = false;
+      if (++changes_[space] == ~std::uint32_t{0}) forget();
+    } else if (row < ended_.size() || ended_.resize(row + 1)) {  // without memory, no segment is skipped
+      ended_[row].after_change[space] = changes_[space] + 1;
+    }
+  }
+
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return ended_.bytes(); }
+
+ private:
+  struct last_ends {
+    std::uint32_t after_change[any_space + 1];  ///< number of the change after which a segment has ended, plus one
+  };
+
+  /// Begins to count changes anew; until it knows more, no segment is skipped.
+  void forget() noexcept {
+    ended_.clear();
+    for (std::uint32_t& count : changes_) count = 0;
+  }
+
+  bool has_changed_[any_space + 1] = {};
+  std::uint32_t changes_[any_space + 1] = {};
+  page_array<last_ends> ended_;  ///< by row of the history
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/ledger/ledger_options.hpp>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI {
+
+namespace extend {
+
+/// How much detail a ledger keeps. Totals, peaks and live sets do not depend on it.
+struct ledger_options {
+  std::uint32_t timeline_points = 4096;   ///< per space, at least 2
+  std::uint32_t largest_blocks = 10;      ///< kept for each peak
+  std::uint32_t owners_per_segment = 32;  ///< operations kept for each segment's peak; the overall peak keeps all
+  std::uint32_t full_segments = 64;       ///< kept in full; at least 4
+  std::uint32_t segment_names = 64;       ///< names with a row of their own
+  std::uint32_t operations = 4096;        ///< operations with a node of their own
+  /// Id in the system of the thread for whose open operation threads without one work; 0: these have none.
+  std::uint64_t leading_thread = 0;
+};
+
+}  // namespace extend
+
+}  // namespace memprof::inline MEMPROF_ABI
 
 // ---- <memprof/ledger/timeline.hpp>
 #include <cstddef>
@@ -10022,610 +10615,6 @@ inline void space_ledger::keep_owners(segment_record& record) noexcept {
     }
   }
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/checkpoint_history.hpp>
-#include <algorithm>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct saved_segments;
-
-/// What was live at one moment, in all memory spaces together.
-struct checkpoint_mark {
-  label name;               ///< 0: periodic
-  std::uint32_t row_count;  ///< number of spaces
-  std::uint64_t number;     ///< index among all checkpoints, from 0
-  std::uint64_t stamp;
-  std::int64_t bytes;
-  std::int64_t blocks;
-  std::size_t first_row;
-  bool is_first;  ///< the first of its name
-};
-
-/// The same in one memory space.
-struct checkpoint_row {
-  std::int64_t bytes;
-  std::int64_t blocks;
-  std::size_t first_block;
-  std::uint32_t block_count;
-  std::uint8_t space;
-};
-
-/// The checkpoints of a capture, in bounded memory.
-///
-/// All are kept while there are few; then only every second, every fourth, and so on, so that the kept ones are spread evenly
-/// over a run of any length. Also kept are the newest, the first of each name, and those with the most and the fewest live bytes.
-class checkpoint_history {
- public:
-  /// Maximum number of kept checkpoints.
-  static constexpr std::size_t max_kept = 128;
-  /// Maximum number of names whose first checkpoint is kept.
-  static constexpr std::size_t max_names = 32;
-
-  /// Begins the next checkpoint. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool begin(label name, std::uint64_t stamp) noexcept {
-    drop_last_if_unwanted();
-    if (marks_.size() >= max_kept) thin();
-    checkpoint_mark begun{};
-    begun.name = name;
-    begun.number = count_;
-    begun.stamp = stamp;
-    begun.first_row = rows_.size();
-    begun.is_first = is_new(name);
-    if (!marks_.push_back(begun)) return false;
-    ++count_;
-    return true;
-  }
-
-  /// Adds a space to the checkpoint begun last, with up to `largest` of its largest blocks; a pass over its live blocks. False if
-  /// the system has no memory.
-  [[nodiscard]] bool add(std::uint8_t space, const live_blocks& live, std::int64_t bytes, std::uint32_t largest) noexcept {
-    checkpoint_row row{bytes, static_cast<std::int64_t>(live.size()), blocks_.size(), 0, space};
-    const std::size_t room = std::min<std::size_t>(largest, live.size());
-    if (!blocks_.resize(row.first_block + room)) return false;
-    const top_blocks_view best{blocks_.data() + row.first_block, row.block_count, static_cast<std::uint32_t>(room)};
-    live.for_each([&](const block& held) { best.offer(held); });
-    if (!rows_.push_back(row)) {
-      blocks_.truncate(row.first_block);
-      return false;
-    }
-    checkpoint_mark& mark = marks_[marks_.size() - 1];
-    ++mark.row_count;
-    mark.bytes = add_saturating(mark.bytes, row.bytes);
-    mark.blocks += row.blocks;
-    return true;
-  }
-
-  /// Undoes the checkpoint begun last.
-  void abandon() noexcept {
-    drop_last();
-    --count_;
-  }
-
-  /// In chronological order.
-  [[nodiscard]] const page_array<checkpoint_mark>& marks() const noexcept { return marks_; }
-  [[nodiscard]] const checkpoint_row* rows(const checkpoint_mark& mark) const noexcept { return rows_.data() + mark.first_row; }
-  /// In no particular order.
-  [[nodiscard]] const block* largest_blocks(const checkpoint_row& row) const noexcept { return blocks_.data() + row.first_block; }
-  /// Number of checkpoints so far.
-  [[nodiscard]] std::uint64_t count() const noexcept { return count_; }
-  /// Number of blocks kept for all of them.
-  [[nodiscard]] std::size_t kept_blocks() const noexcept { return blocks_.size(); }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return marks_.bytes() + rows_.bytes() + blocks_.bytes(); }
-
- private:
-  friend struct saved_segments;
-
-  /// Whether no checkpoint of that name is kept; false if there are too many names.
-  [[nodiscard]] bool is_new(label name) const noexcept {
-    std::size_t names = 0;
-    for (const checkpoint_mark& mark : marks_) {
-      if (!mark.is_first) continue;
-      if (mark.name == name) return false;
-      ++names;
-    }
-    return names < max_names;
-  }
-
-  /// Positions of the checkpoints kept for their bytes; of equal ones, the first.
-  struct extremes {
-    std::size_t least = 0;
-    std::size_t greatest = 0;
-  };
-  [[nodiscard]] extremes find_extremes() const noexcept {
-    extremes found;
-    for (std::size_t position = 1; position < marks_.size(); ++position) {
-      if (marks_[position].bytes < marks_[found.least].bytes) found.least = position;
-      if (marks_[position].bytes > marks_[found.greatest].bytes) found.greatest = position;
-    }
-    return found;
-  }
-
-  [[nodiscard]] bool is_wanted(std::size_t position, const extremes& extreme) const noexcept {
-    const checkpoint_mark& mark = marks_[position];
-    return mark.number % stride_ == 0 || mark.is_first || position == extreme.least || position == extreme.greatest;
-  }
-
-  void drop_last_if_unwanted() noexcept {
-    if (stride_ != 1 && !marks_.empty() && !is_wanted(marks_.size() - 1, find_extremes())) drop_last();
-  }
-
-  void drop_last() noexcept {
-    const checkpoint_mark last = marks_[marks_.size() - 1];
-    if (last.row_count != 0) blocks_.truncate(rows_[last.first_row].first_block);
-    rows_.truncate(last.first_row);
-    marks_.pop_back();
-  }
-
-  /// Drops the checkpoints that were kept only as extremes; if that is not enough, every second of the others.
-  void thin() noexcept {
-    drop_unwanted();
-    while (marks_.size() > max_kept / 4 * 3) {
-      stride_ *= 2;
-      drop_unwanted();
-    }
-  }
-
-  void drop_unwanted() noexcept {
-    const extremes extreme = find_extremes();
-    std::size_t kept_marks = 0;
-    std::size_t kept_rows = 0;
-    std::size_t kept_blocks = 0;
-    for (std::size_t position = 0; position < marks_.size(); ++position) {
-      if (!is_wanted(position, extreme)) continue;
-      checkpoint_mark mark = marks_[position];
-      const std::size_t first_row = mark.first_row;
-      mark.first_row = kept_rows;
-      for (std::size_t index = 0; index < mark.row_count; ++index) {
-        checkpoint_row row = rows_[first_row + index];
-        const std::size_t first_block = row.first_block;
-        row.first_block = kept_blocks;
-        for (std::size_t each = 0; each < row.block_count; ++each) blocks_[kept_blocks++] = blocks_[first_block + each];
-        rows_[kept_rows++] = row;
-      }
-      marks_[kept_marks++] = mark;
-    }
-    marks_.truncate(kept_marks);
-    rows_.truncate(kept_rows);
-    blocks_.truncate(kept_blocks);
-  }
-
-  std::uint64_t count_ = 0;
-  std::uint64_t stride_ = 1;  ///< a power of two: checkpoints stay whose number is a multiple of it
-  page_array<checkpoint_mark> marks_;
-  page_array<checkpoint_row> rows_;
-  page_array<block> blocks_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/operation_tree.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct saved_threads;
-
-/// The nesting of operations: a node is a path of names. Node 0 is "no operation".
-///
-/// Nodes are created when a path first occurs and never removed; parents have smaller numbers than their children. Once the limit
-/// is reached, each node gets at most one more child, with the name `other_names`, which stands for all others.
-class operation_tree {
- public:
-  /// In place of a node for which the system has no memory.
-  static constexpr std::uint32_t no_node = ~std::uint32_t{0};
-
-  /// One path: its parent, and how often it was called.
-  struct node {
-    std::uint32_t parent;
-    label name;
-    std::int64_t invocations;
-    std::int64_t finished;  ///< invocations that have ended
-  };
-
-  /// At most `limit` operations, plus one more under each of them and at the top.
-  explicit operation_tree(std::uint32_t limit = ~std::uint32_t{0}) noexcept : limit_(limit) {
-    is_usable_ = nodes_.push_back({}) && slots_.resize(256);
-  }
-
-  /// At least 1, even if the system had no memory for the tree.
-  [[nodiscard]] std::size_t size() const noexcept { return nodes_.empty() ? 1 : nodes_.size(); }
-  [[nodiscard]] const node& operator[](std::size_t index) const noexcept { return nodes_[index]; }
-  void count_invocation(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].invocations;
-  }
-  void count_finished(std::uint32_t index) noexcept {
-    if (index != 0) ++nodes_[index].finished;
-  }
-
-  /// The node for `name` under `parent`, created if new; `no_node` if the system has no memory. Once there are too many, an
-  /// operation called inside the node for all others gets that same node.
-  [[nodiscard, gnu::always_inline]] std::uint32_t child(std::uint32_t parent, label name) noexcept {
-    if (!is_usable_) return no_node;
-    std::size_t slot = slot_of(parent, name, slots_.size());
-    for (; slots_[slot] != 0; slot = (slot + 1) & (slots_.size() - 1)) {
-      const node& known = nodes_[slots_[slot]];
-      if (known.parent == parent && known.name == name) return slots_[slot];
-    }
-    return make_child(parent, name, slot);
-  }
-
-  /// The operation of that name if there is exactly one, else 0. A pass over all.
-  [[nodiscard]] std::uint32_t only_node_named(label name) const noexcept {
-    std::uint32_t found = 0;
-    for (std::uint32_t index = 1; index < size(); ++index) {
-      if (nodes_[index].name != name) continue;
-      if (found != 0) return 0;
-      found = index;
-    }
-    return found;
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return nodes_.bytes() + slots_.bytes(); }
-
- private:
-  friend struct saved_threads;
-
-  [[gnu::cold, gnu::noinline]] std::uint32_t make_child(std::uint32_t parent, label name, std::size_t slot) noexcept {
-    if (name == other_names || nodes_.size() > limit_) {
-      if (parent != 0 && nodes_[parent].name == other_names) return parent;
-      if (name != other_names) return child_for_others(parent);
-    }
-    if (2 * (nodes_.size() + 1) > slots_.size()) {
-      if (!grow()) return no_node;
-      slot = free_slot(slots_, parent, name);
-    }
-    if (!nodes_.push_back({parent, name, 0, 0})) return no_node;
-    return slots_[slot] = static_cast<std::uint32_t>(nodes_.size() - 1);
-  }
-
-  [[gnu::noinline]] std::uint32_t child_for_others(std::uint32_t parent) noexcept { return child(parent, other_names); }
-
-  [[nodiscard]] static std::size_t slot_of(std::uint32_t parent, label name, std::size_t slots) noexcept {
-    const std::uint64_t key = std::uint64_t{parent} << 32 | name;
-    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 32} & (slots - 1);
-  }
-
-  [[nodiscard]] static std::size_t free_slot(const page_array<std::uint32_t>& slots, std::uint32_t parent, label name) noexcept {
-    std::size_t slot = slot_of(parent, name, slots.size());
-    while (slots[slot] != 0) slot = (slot + 1) & (slots.size() - 1);
-    return slot;
-  }
-
-  [[nodiscard]] bool grow() noexcept {
-    page_array<std::uint32_t> slots;
-    if (!slots.resize(2 * slots_.size())) return false;
-    for (std::size_t index = 1; index < nodes_.size(); ++index) {
-      slots[free_slot(slots, nodes_[index].parent, nodes_[index].name)] = static_cast<std::uint32_t>(index);
-    }
-    slots_ = std::move(slots);
-    return true;
-  }
-
-  std::uint32_t limit_;
-  bool is_usable_ = false;
-  page_array<node> nodes_;
-  page_array<std::uint32_t> slots_;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/operation_visitor.hpp>
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-struct saved_threads;
-
-/// The thread whose events a ring holds, with its open operations.
-struct thread_scopes {
-  explicit thread_scopes(std::uint32_t ring) noexcept : thread(ring) {}
-
-  std::uint32_t thread;                 ///< its number; the ring's number before its first `thread_begin`
-  std::uint32_t unfollowed_scopes = 0;  ///< open, but too deep, or begun without memory for them
-  std::uint32_t era = 0;                ///< how often all of its operations had ended that others may have adopted
-  scope_stack scopes;
-};
-
-/// The rules by which events open and close operations, shared by all folds.
-///
-/// Operations have numbers, because they may end after the enclosing one, and on another thread than they began on, as a
-/// coroutine's do. When an operation closes, `finish(thread, scope, space, usage)` is called for each space that its thread has
-/// touched.
-///
-/// A thread may adopt another thread's operation (`scope_begin` with `bytes`): the operations that it opens next are nested in
-/// that one. If the other thread ends it meanwhile, the one around it takes its place, as for nested operations that go on.
-/// One that had already ended is known by its name only: it is the single operation of that name, else an outermost one.
-class operation_visitor {
- public:
-  /// `limit` is the maximum number of operations in the tree.
-  explicit operation_visitor(std::uint32_t limit = ~std::uint32_t{0}) noexcept : operations_(limit) {}
-
-  [[nodiscard]] const operation_tree& operations() const noexcept { return operations_; }
-  /// Number of operations whose begin or end is missing.
-  [[nodiscard]] std::uint64_t unbalanced() const noexcept { return unbalanced_; }
-  /// Number of operations that are not followed because too many were already open.
-  [[nodiscard]] std::uint64_t too_deep() const noexcept { return too_deep_; }
-
-  /// Infers operations: threads without one work for the one that is open on the thread with that id in the system, from its
-  /// first `thread_begin` on. 0: they have none.
-  void infer_from(std::uint64_t system_thread) noexcept { leading_thread_ = system_thread; }
-  /// The thread for whose innermost operation `on` works: itself, unless that is inferred.
-  template <class Thread>
-  [[nodiscard]] Thread& works_for(Thread& on) const noexcept {
-    return leader_ != nullptr && on.scopes.empty() ? *leader_ : on;
-  }
-  /// Whether there is such a thread now.
-  [[nodiscard]] bool infers() const noexcept { return leader_ != nullptr; }
-
-  /// Calls `visit(thread, depth, is_self)` for each open invocation that contains what `on` does now, from the innermost;
-  /// `is_self`: directly, not within a nested one.
-  template <class Thread, class Visitor>
-  void for_each_enclosing(Thread& on, Visitor&& visit) const noexcept {
-    Thread* at = &works_for(on);
-    std::size_t depth = at->scopes.depth();
-    bool is_self = true;
-    for (std::size_t step = 0; depth != 0 && step < max_enclosing; ++step) {
-      const open_scope& scope = at->scopes[depth - 1];
-      if (scope.is_adopted) {
-        const adoption& of = at->scopes.adopted_at(depth - 1);
-        at = of.leader;
-        depth = depth_of(of);
-        is_self = is_self && depth != 0 && at->scopes[depth - 1].number == of.leader_scope;
-        continue;
-      }
-      visit(*at, depth, is_self);
-      is_self = false;
-      --depth;
-    }
-  }
-
-  /// In place of `thread_of` for an event without bytes.
-  struct adopts_none {};
-
-  /// Applies a `scope_begin` at `stamp`. `thread_of(number)` returns the thread with that number, or null. False if it must be
-  /// rejected: it has no number, or the system has no memory.
-  template <class Finish, class ThreadOf>
-  [[nodiscard, gnu::always_inline]] bool begin(thread_scopes& on, const event& begun, const std::uint64_t& stamp, Finish&& finish,
-                                               ThreadOf&& thread_of) noexcept {
-    const auto number = static_cast<std::uint32_t>(begun.address);
-    const auto outer = static_cast<std::uint32_t>(begun.address >> 32);
-    if (number == 0 || outer != on.scopes.innermost_number()) [[unlikely]] {
-      if (number == 0) return false;
-      close_lost(on, outer, finish);
-    }
-    if (on.scopes.empty() && emptied_ != &on.scopes) provide(on.scopes);
-    if (on.scopes.depth() >= scope_stack::max_depth) {
-      ++on.unfollowed_scopes;
-      ++too_deep_;
-      return true;
-    }
-    if constexpr (!std::is_same_v<std::remove_cvref_t<ThreadOf>, adopts_none>) {
-      if (begun.bytes != 0) return adopt(on, begun, stamp, thread_of(static_cast<std::uint32_t>(begun.bytes >> 32)));
-    }
-    const std::uint16_t tag = is_category(begun.tag) ? begun.tag : on.scopes.tag();
-    const std::uint32_t operation = operations_.child(on.scopes.operation(), begun.label);
-    if (operation == operation_tree::no_node || !on.scopes.push({operation, begun.label, number, tag, false, stamp}))
-        [[unlikely]] {
-      ++on.unfollowed_scopes;
-      return false;
-    }
-    operations_.count_invocation(operation);
-    return true;
-  }
-
-  /// Applies a `scope_end`. `thread_of(number)` returns the thread with that number, or null.
-  template <class Finish, class ThreadOf>
-  [[gnu::always_inline]] void end(thread_scopes& on, const event& ended, Finish&& finish, ThreadOf&& thread_of) noexcept {
-    if (ended.address == on.scopes.innermost_number() && !on.scopes.empty() && on.scopes.innermost().name == ended.label)
-        [[likely]]
-      return close_innermost(on, finish);
-    const auto thread = static_cast<std::uint32_t>(ended.address >> 32);
-    thread_scopes* const owner = thread == 0 ? &on : thread_of(thread);
-    if (owner == nullptr) return;  // the thread is gone, and its operations with it
-    const std::size_t index = owner->scopes.find(static_cast<std::uint32_t>(ended.address));
-    if (index != owner->scopes.depth() && owner->scopes[index].name == ended.label) {
-      close(*owner, index, finish);
-    } else if (owner->unfollowed_scopes != 0) {
-      --owner->unfollowed_scopes;
-    } else {
-      ++unbalanced_;
-    }
-  }
-
-  /// Applies a `thread_begin`: whatever was open on the ring's previous thread is closed.
-  template <class Finish>
-  void begin_thread(thread_scopes& on, const event& begun, std::uint32_t greatest, Finish&& finish) noexcept {
-    while (!on.scopes.empty()) close_innermost(on, finish);
-    on.unfollowed_scopes = 0;
-    on.thread = begun.address < greatest ? static_cast<std::uint32_t>(begun.address) : greatest;
-    if (leading_thread_ == 0) return;
-    if (leader_ == &on) {
-      leader_ = nullptr;
-      on.scopes.join_always(false);
-      leading_thread_ = 0;  // it is gone, and the system may reuse its id
-    } else if (leader_ == nullptr && begun.bytes == leading_thread_) {
-      leader_ = &on;
-      on.scopes.join_always(true);
-    }
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return operations_.bytes() + spare_.bytes(); }
-
- private:
-  friend struct saved_threads;
-
-  static constexpr std::size_t max_enclosing = 512;  ///< adoptions in a damaged trace may form a circle
-
-  /// Whether the adopted operation, or one around it, may still be open.
-  [[nodiscard]] static bool is_in_force(const adoption& of) noexcept {
-    return of.leader != nullptr && of.leader->era == of.leader_era;
-  }
-
-  /// How deep on its thread the adopted operation is, or, if it has ended, the one that was around it; 0: none is open. Numbers
-  /// increase with the depth.
-  [[nodiscard]] static std::size_t depth_of(const adoption& of) noexcept {
-    if (!is_in_force(of)) return 0;
-    const scope_stack& scopes = of.leader->scopes;
-    std::size_t depth = scopes.depth();
-    while (depth != 0 && scopes[depth - 1].number > of.leader_scope) --depth;
-    return depth;
-  }
-
-  /// Applies a `scope_begin` that adopts an operation of `leader`, which may be null.
-  [[gnu::cold, gnu::noinline]] bool adopt(thread_scopes& on, const event& begun, std::uint64_t stamp,
-                                          thread_scopes* leader) noexcept {
-    const auto number = static_cast<std::uint32_t>(begun.bytes);
-    open_scope added{0, begun.label, static_cast<std::uint32_t>(begun.address), 0, true, stamp};
-    adoption of{nullptr, number, 0};
-    const std::size_t index = leader == nullptr ? 0 : leader->scopes.find(number);
-    if (leader != nullptr && index != leader->scopes.depth()) {
-      const open_scope& adopted = leader->scopes[index];
-      added.operation = adopted.operation;
-      added.tag = adopted.tag;
-      if (adopted.is_adopted) {
-        of = leader->scopes.adopted_at(index);
-      } else {
-        of = adoption{leader, number, leader->era};
-        leader->scopes.join();
-      }
-    } else {
-      added.operation = operation_named(begun.label);
-    }
-    if (added.operation == operation_tree::no_node || !on.scopes.push(added, of)) {
-      ++on.unfollowed_scopes;
-      return false;
-    }
-    on.scopes.join();
-    return true;
-  }
-
-  /// The only operation of that name; if there are several, or none, an outermost one. 0: no name.
-  [[nodiscard]] std::uint32_t operation_named(label name) noexcept {
-    if (name == 0) return 0;
-    if (last_named_.name != name || last_named_.of != operations_.size()) {
-      const std::uint32_t only = operations_.only_node_named(name);
-      last_named_ = {name, only != 0 ? only : operations_.child(0, name), operations_.size()};
-    }
-    return last_named_.operation;
-  }
-
-  /// Closes the scopes nested in the thread's scope number `outer`: their ends were dropped.
-  template <class Finish>
-  [[gnu::cold, gnu::noinline]] void close_lost(thread_scopes& on, std::uint32_t outer, Finish&& finish) noexcept {
-    const std::size_t kept = outer == 0 ? 0 : on.scopes.find(outer) + 1;
-    for (; kept < on.scopes.depth(); ++unbalanced_) close_innermost(on, finish);
-  }
-
-  template <class Finish>
-  [[gnu::always_inline]] void close_innermost(thread_scopes& on, Finish&& finish) noexcept {
-    if (on.scopes.is_joined()) [[unlikely]]
-      return close(on, on.scopes.depth() - 1, finish);
-    operations_.count_finished(on.scopes.operation());
-    on.scopes.close_innermost(
-        [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) { finish(on.thread, scope, space, usage); });
-    if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
-  }
-
-  template <class Finish>
-  [[gnu::noinline]] void close(thread_scopes& on, std::size_t index, Finish&& finish) noexcept {
-    if (!on.scopes[index].is_adopted) operations_.count_finished(on.scopes[index].operation);
-    on.scopes.close(index, [&](const open_scope& scope, std::uint8_t space, const scope_usage& usage) {
-      if (!scope.is_adopted) finish(on.thread, scope, space, usage);
-    });
-    if (on.scopes.empty()) ++on.era;
-    if (on.scopes.empty() && emptied_ != &on.scopes) release(on.scopes);
-  }
-
-  // The stack that was emptied last keeps its memory until another one needs it, or is emptied: a thread whose operations follow
-  // one another neither hands it over nor gets it back.
-  [[gnu::noinline]] void provide(scope_stack& stack) noexcept {
-    if (stack.has_memory()) return;
-    if (spare_.empty() && emptied_ != nullptr && emptied_->empty()) spare_.take(*std::exchange(emptied_, nullptr));
-    spare_.give(stack);
-  }
-  [[gnu::noinline]] void release(scope_stack& emptied) noexcept {
-    if (emptied_ != nullptr && emptied_->empty()) spare_.take(*emptied_);
-    emptied_ = &emptied;
-  }
-
-  struct named_operation {
-    label name = 0;
-    std::uint32_t operation = 0;
-    std::size_t of = 0;  ///< the number of operations when it was looked up
-  };
-
-  operation_tree operations_;
-  named_operation last_named_;
-  std::uint64_t leading_thread_ = 0;  ///< its id in the system
-  thread_scopes* leader_ = nullptr;   ///< that thread, once it has begun
-  spare_scope_stacks spare_;
-  scope_stack* emptied_ = nullptr;
-  std::uint64_t unbalanced_ = 0;
-  std::uint64_t too_deep_ = 0;
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/ledger/space_changes.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Which memory spaces have changed in the open segment, and of which names an unchanged one has ended a segment since its last
-/// change: any further segment of that name is the same, and need not be looked at.
-class space_changes {
- public:
-  /// A space is about to change in the open segment.
-  void begin(std::size_t space) noexcept { has_changed_[space] = true; }
-  [[nodiscard]] bool has_changed(std::size_t space) const noexcept { return has_changed_[space]; }
-
-  /// Whether a segment of the name in that row of the history would be as the last one was.
-  [[nodiscard]] bool may_skip(std::size_t space, std::size_t row) const noexcept {
-    return !has_changed_[space] && row < ended_.size() && ended_[row].after_change[space] == changes_[space] + 1;
-  }
-
-  /// A segment of the name in that row has ended in the space.
-  void end_segment(std::size_t space, std::size_t row) noexcept {
-    if (has_changed_[space]) {
-      has_changed_[space] = false;
-      if (++changes_[space] == ~std::uint32_t{0}) forget();
-    } else if (row < ended_.size() || ended_.resize(row + 1)) {  // without memory, no segment is skipped
-      ended_[row].after_change[space] = changes_[space] + 1;
-    }
-  }
-
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return ended_.bytes(); }
-
- private:
-  struct last_ends {
-    std::uint32_t after_change[any_space + 1];  ///< number of the change after which a segment has ended, plus one
-  };
-
-  /// Begins to count changes anew; until it knows more, no segment is skipped.
-  void forget() noexcept {
-    ended_.clear();
-    for (std::uint32_t& count : changes_) count = 0;
-  }
-
-  bool has_changed_[any_space + 1] = {};
-  std::uint32_t changes_[any_space + 1] = {};
-  page_array<last_ends> ended_;  ///< by row of the history
-};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
@@ -19190,6 +19179,7 @@ class [[nodiscard]] backend_guard {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/capture_drain.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -19243,6 +19233,16 @@ inline void add_facts_to_capture(registry& shared, std::string_view records) {
   for (const fact_table& table : added.all()) state->facts(table);
 }
 
+inline void visit_live_blocks_of_capture(registry& shared, std::uint8_t space, void* context,
+                                         void (*visit)(void*, const void*, std::size_t)) {
+  capture_state* const state = state_of(shared);
+  const space_ledger* const known = state == nullptr ? nullptr : state->fold.events().space(space);
+  if (known == nullptr) return;
+  known->blocks().for_each([&](const block& live) {
+    visit(context, reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
+  });
+}
+
 /// Connects the registry to the capture, or disconnects it.
 inline void connect_capture(registry& shared) noexcept {
   shared.drain = drain_into_capture;
@@ -19250,6 +19250,7 @@ inline void connect_capture(registry& shared) noexcept {
   shared.define_name = define_name_in_capture;
   shared.define_space = define_space_in_capture;
   shared.add_fact_records = add_facts_to_capture;
+  shared.visit_live_blocks = visit_live_blocks_of_capture;
 }
 inline void disconnect_capture(registry& shared) noexcept {
   shared.drain = nullptr;
@@ -19257,6 +19258,7 @@ inline void disconnect_capture(registry& shared) noexcept {
   shared.define_name = nullptr;
   shared.define_space = nullptr;
   shared.add_fact_records = nullptr;
+  shared.visit_live_blocks = nullptr;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -20412,6 +20414,7 @@ inline void after_fork_in_child() noexcept {
   shared.define_name = nullptr;
   shared.define_space = nullptr;
   shared.add_fact_records = nullptr;
+  shared.visit_live_blocks = nullptr;
   shared.capture = nullptr;
   shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
   // If the system does not unmap them, they stay in place and nothing stores there.
@@ -20816,7 +20819,6 @@ MEMPROF_SEPARABLE capture_backends keep_backends(std::uint32_t number, capture_b
 
 // ---- <memprof/record/capture_control.hpp>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -20870,20 +20872,6 @@ bool read_session(std::uint32_t number, Profile& result) {
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->memory_trace != nullptr) watcher->compare(*state->memory_trace, result);
   return true;
-}
-
-MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*visit)(void*, const void*, std::size_t)) {
-  registry& shared = abi_1::process_registry;
-  const control_guard control;
-  if (shared.drain == nullptr) return;
-  shared.drain(shared);
-  capture_state* const state = state_of(shared);
-  if (state == nullptr) return;
-  const space_ledger* const known = state->fold.events().space(space.value);
-  if (known == nullptr) return;
-  known->blocks().for_each([&](const block& live) {
-    visit(context, reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
-  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -38196,6 +38184,29 @@ class [[nodiscard]] session {
 #endif
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/record/visit_live_blocks.hpp>
+#include <cstddef>
+#include <type_traits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Calls `visit(address, bytes)` for each block of a space that is live in the active capture, in no particular order, whichever
+/// part began it. Costs a drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and must not
+/// allocate memory that a hook sees.
+template <class Visitor>
+void for_each_live_block(space_id space, Visitor&& visit) {
+  if (!may_control()) return;
+  registry& shared = abi_1::process_registry;
+  const control_guard control;
+  if (shared.visit_live_blocks == nullptr) return;
+  shared.drain(shared);
+  shared.visit_live_blocks(shared, space.value, &visit, [](void* context, const void* address, std::size_t bytes) {
+    (*static_cast<std::remove_reference_t<Visitor>*>(context))(address, bytes);
+  });
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/cuda_context.hpp>
 #include <cstddef>

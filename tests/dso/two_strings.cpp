@@ -49,12 +49,22 @@ const memprof::fact_table* find_facts(const memprof::profile& profile, const cha
 int main() {
   memprof::trace trace;
   auto capture = memprof::begin_capture({.trace = &trace});
+  {
+    memprof::memory_resource memory{"cpu"};
+    void* const kept = memory.allocate(300);
+    void* const also_kept = memory.allocate(4);
+    expect(live_bytes_with_other_string() == 304, "the other part finds the blocks of this one");
+    memory.deallocate(kept, 300);
+    memory.deallocate(also_kept, 4);
+  }
   record_with_other_string();
   add_facts_with_other_string();
   expect(!has_profile_with_other_string(), "the other part is refused the profile, whose strings it cannot read");
   end_capture_with_other_string();
   capture.end();
   expect(!has_profile_with_other_string(), "and after the end, too");
+
+  expect(live_bytes_with_other_string() == 0, "and none after the end");
 
   const memprof::profile profile = capture.profile();
   expect(is_as_recorded(profile.space("cpu")), "the events of both are in the profile");

@@ -7,6 +7,9 @@
 
 void record_with_other_string();
 
+/// Bytes of the blocks that the file finds live in the space "cpu".
+std::uint64_t live_bytes_with_other_string();
+
 /// Adds `other_facts` rows of an index, half of it and `other_text`, more than one record of a trace holds.
 void add_facts_with_other_string();
 inline constexpr std::int64_t other_facts = 5'000;

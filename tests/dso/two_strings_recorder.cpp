@@ -1,7 +1,9 @@
 #include <dso/two_strings.hpp>
 
 #include <memprof/memprof.hpp>
+#include <memprof/record/visit_live_blocks.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 
@@ -11,6 +13,13 @@ void record_with_other_string() {
   void* const block = memory.allocate(1000);
   memory.deallocate(block, 1000);
   memprof::snapshot("OTHER");
+}
+
+std::uint64_t live_bytes_with_other_string() {
+  std::uint64_t total = 0;
+  const memprof::extend::event_sink writer;
+  memprof::detail::for_each_live_block(writer.space("cpu"), [&](const void*, std::size_t bytes) { total += bytes; });
+  return total;
 }
 
 void add_facts_with_other_string() {

@@ -10,10 +10,8 @@
 
 #include <atomic>
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <string_view>
-#include <type_traits>
 
 /// @file
 /// The part of the control path that the public interface calls; implemented in record/capture_control.hpp.
@@ -41,20 +39,6 @@ MEMPROF_SEPARABLE void discard_session() noexcept;
 template <std::same_as<profile> Profile>
 [[nodiscard]] bool read_session(std::uint32_t number, Profile& result);
 #endif
-
-/// Calls `visit(context, address, bytes)` for each block of a space that is live in the active capture, in no particular order.
-/// Costs a drain and a pass over the live blocks, under the registry's lock: `visit` must not record, and must not allocate
-/// memory that a hook sees.
-MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context,
-                                         void (*visit)(void* context, const void* address, std::size_t bytes));
-
-/// As above, with a function object.
-template <class Visitor>
-void for_each_live_block(space_id space, Visitor&& visit) {
-  visit_live_blocks(space, &visit, [](void* context, const void* address, std::size_t bytes) {
-    (*static_cast<std::remove_reference_t<Visitor>*>(context))(address, bytes);
-  });
-}
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <memprof/ledger/live_blocks.hpp>
-#include <memprof/ledger/space_ledger.hpp>
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/record/capture_calls.hpp>
@@ -20,7 +18,6 @@
 #include <memprof/trace/event.hpp>
 
 #include <concepts>
-#include <cstddef>
 #include <cstdint>
 #include <type_traits>
 
@@ -78,20 +75,6 @@ bool read_session(std::uint32_t number, profile& result) {
   result = make_profile<std::remove_reference_t<decltype(result)>>(shared, *state);
   if (watcher != nullptr && state->memory_trace != nullptr) watcher->compare(*state->memory_trace, result);
   return true;
-}
-
-MEMPROF_SEPARABLE void visit_live_blocks(space_id space, void* context, void (*visit)(void*, const void*, std::size_t)) {
-  registry& shared = abi_1::process_registry;
-  const control_guard control;
-  if (shared.drain == nullptr) return;
-  shared.drain(shared);
-  capture_state* const state = state_of(shared);
-  if (state == nullptr) return;
-  const space_ledger* const known = state->fold.events().space(space.value);
-  if (known == nullptr) return;
-  known->blocks().for_each([&](const block& live) {
-    visit(context, reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
-  });
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

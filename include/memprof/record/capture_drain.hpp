@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memprof/ledger/live_blocks.hpp>
+#include <memprof/ledger/space_ledger.hpp>
 #include <memprof/record/capture_state.hpp>
 #include <memprof/record/capture_trace.hpp>
 #include <memprof/record/clock.hpp>
@@ -13,6 +15,7 @@
 #include <memprof/trace/label.hpp>
 #include <memprof/trace/payload.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string_view>
 #include <utility>
@@ -66,6 +69,16 @@ inline void add_facts_to_capture(registry& shared, std::string_view records) {
   for (const fact_table& table : added.all()) state->facts(table);
 }
 
+inline void visit_live_blocks_of_capture(registry& shared, std::uint8_t space, void* context,
+                                         void (*visit)(void*, const void*, std::size_t)) {
+  capture_state* const state = state_of(shared);
+  const space_ledger* const known = state == nullptr ? nullptr : state->fold.events().space(space);
+  if (known == nullptr) return;
+  known->blocks().for_each([&](const block& live) {
+    visit(context, reinterpret_cast<const void*>(live.address), static_cast<std::size_t>(live.bytes));
+  });
+}
+
 /// Connects the registry to the capture, or disconnects it.
 inline void connect_capture(registry& shared) noexcept {
   shared.drain = drain_into_capture;
@@ -73,6 +86,7 @@ inline void connect_capture(registry& shared) noexcept {
   shared.define_name = define_name_in_capture;
   shared.define_space = define_space_in_capture;
   shared.add_fact_records = add_facts_to_capture;
+  shared.visit_live_blocks = visit_live_blocks_of_capture;
 }
 inline void disconnect_capture(registry& shared) noexcept {
   shared.drain = nullptr;
@@ -80,6 +94,7 @@ inline void disconnect_capture(registry& shared) noexcept {
   shared.define_name = nullptr;
   shared.define_space = nullptr;
   shared.add_fact_records = nullptr;
+  shared.visit_live_blocks = nullptr;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -69,6 +69,7 @@ inline void after_fork_in_child() noexcept {
   shared.define_name = nullptr;
   shared.define_space = nullptr;
   shared.add_fact_records = nullptr;
+  shared.visit_live_blocks = nullptr;
   shared.capture = nullptr;
   shared.ring_bytes -= leave_file_to_parent(shared.rings.load(std::memory_order_relaxed));
   // If the system does not unmap them, they stay in place and nothing stores there.

@@ -42,6 +42,11 @@ struct registry {
   std::uint32_t layout_version = current_layout_version;
   std::uint32_t capture_count = 0;
 
+  /// Calls `visit(context, address, bytes)` for each live block of a space of the active capture. Called under the lock, after a
+  /// drain; null while there is no capture. It lies where versions before it had nothing.
+  void (*visit_live_blocks)(registry&, std::uint8_t space, void* context,
+                            void (*visit)(void* context, const void* address, std::size_t bytes)) = nullptr;
+
   // Read by every event. Both words rarely change, so they stay in every core's cache.
   alignas(64) std::atomic<std::uint32_t> active_capture{0};  ///< number of the active capture, from 1; 0: none
   std::atomic<std::uint32_t> no_dispatch{0};                 ///< likewise if its `run_mode` is `no_dispatch`, otherwise 0
@@ -118,8 +123,8 @@ struct registry {
   std::uint32_t space_count = 0;
 };
 static_assert(std::is_trivially_destructible_v<registry>, "programs record until their last instruction");
-static_assert(offsetof(registry, order_word) == 72 && offsetof(registry, lock) == 128 &&
-                  offsetof(registry, add_fact_records) < 128,
+static_assert(offsetof(registry, active_capture) == 64 && offsetof(registry, order_word) == 72 &&
+                  offsetof(registry, lock) == 128 && offsetof(registry, add_fact_records) < 128,
               "its layout is frozen");
 
 /// The process's registry: a single object, however many parts define it, because its symbol is visible even under

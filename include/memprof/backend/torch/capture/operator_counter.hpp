@@ -11,10 +11,10 @@
 #include <memprof/backend/torch/config.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/futex_lock.hpp>
-#include <memprof/record/capture_calls.hpp>
 #include <memprof/record/clock.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/recorder.hpp>
+#include <memprof/record/visit_live_blocks.hpp>
 #include <memprof/trace/event.hpp>
 
 #include <ATen/core/ivalue.h>

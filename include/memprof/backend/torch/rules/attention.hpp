@@ -3,6 +3,7 @@
 #include <memprof/backend/torch/simulation/cuda_properties.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/version.hpp>
 
 #include <ATen/Parallel.h>
 
@@ -55,6 +56,11 @@ struct score_tile {
   return false;
 }
 
+/// From 2.15 on, the CPU kernel takes a copy of a tensor whose rows have gaps.
+[[nodiscard]] inline at::Tensor with_dense_rows(const at::Tensor& tensor) {
+  return is_torch_at_least(2, 15) && tensor.stride(-1) != 1 ? torch_call::contiguous(tensor) : tensor;
+}
+
 /// What the CPU kernel creates: the output, and the logarithm of the sum of each row.
 [[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
   const at::ScalarType sums = accumulation_type(query.scalar_type());
@@ -73,6 +79,7 @@ struct score_tile {
 /// (query, key, value, dropout_p, is_causal, attn_mask, scale) -> (output, logsumexp)
 inline void flash_attention_for_cpu_rule(torch_call& call) {
   if (attend_for_real(call, call.tensor(0), call.tensor(1))) return;
+  const at::Tensor dense[] = {with_dense_rows(call.tensor(0)), with_dense_rows(call.tensor(1)), with_dense_rows(call.tensor(2))};
   auto [output, logsumexp] = cpu_flash_attention(call.tensor(0), call.tensor(1));
   call.returns(std::move(output), std::move(logsumexp));
 }
@@ -82,6 +89,7 @@ inline void flash_attention_for_cpu_backward_rule(torch_call& call) {
   const at::Tensor query = call.tensor(1);
   if (attend_for_real(call, query, call.tensor(2))) return;
   const at::ScalarType sums = accumulation_type(query.scalar_type());
+  const at::Tensor dense[] = {with_dense_rows(query), with_dense_rows(call.tensor(2)), with_dense_rows(call.tensor(3))};
   at::Tensor of_query = with_exchanged_heads(query);
   at::Tensor of_key = with_exchanged_heads(call.tensor(2));
   at::Tensor of_value = with_exchanged_heads(call.tensor(3));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/version.hpp>
 
 #include <ATen/Parallel.h>
 
@@ -188,11 +189,15 @@ inline void group_norm_rule(torch_call& call) {
 inline void group_norm_backward_rule(torch_call& call) {
   const at::Tensor input = call.tensor(1);
   const at::Tensor weight = call.tensor(4);
+  const c10::MemoryFormat format = group_norm_format(input);
   const std::vector<std::int64_t> channels{call.integer(6)};
+  constexpr bool makes_contiguous = is_torch_at_least(2, 15);  // before, it took the values as they lie in memory
+  const at::Tensor contiguous_gradient = makes_contiguous ? torch_call::contiguous(call.tensor(0), format) : at::Tensor{};
+  const at::Tensor contiguous_input = makes_contiguous ? torch_call::contiguous(input, format) : at::Tensor{};
   at::Tensor of_input;
   at::Tensor of_weight;
   at::Tensor of_bias;
-  if (call.wants(9, 0)) of_input = torch_call::in_format(input.sizes(), input, group_norm_format(input));
+  if (call.wants(9, 0)) of_input = torch_call::in_format(input.sizes(), input, format);
   if (call.wants(9, 1)) of_weight = torch_call::empty(channels, weight.defined() ? weight : input);
   if (call.wants(9, 2)) of_bias = torch_call::empty(channels, weight.defined() ? weight : input);
   // For every image and channel: the sum of the gradient, and of its product with the input.

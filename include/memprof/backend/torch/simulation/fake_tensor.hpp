@@ -25,6 +25,13 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return tensor.defined() && tensor.has_storage() && is_fake(*tensor.storage().unsafeGetStorageImpl());
 }
 
+/// Tells libtorch 2.14 and later the device of a tensor with the Fake key, which 2.15 requires of every tensor that it makes
+/// views of.
+template <class Implementation>
+void set_fake_device(Implementation& tensor, c10::Device device) {
+  if constexpr (requires { tensor.set_fake_device(device); }) tensor.set_fake_device(device);
+}
+
 /// A tensor over a storage. It carries the Fake key, so that operations on it are intercepted wherever they run.
 [[nodiscard]] inline at::Tensor tensor_over(c10::Storage storage, caffe2::TypeMeta dtype, at::IntArrayRef sizes,
                                             at::IntArrayRef strides, std::int64_t offset) {
@@ -36,6 +43,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(std::move(storage), keys, dtype);
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides);
   tensor.unsafeGetTensorImpl()->set_storage_offset(offset);
+  if (!device.is_meta()) set_fake_device(*tensor.unsafeGetTensorImpl(), device);
   return tensor;
 }
 
