@@ -197,4 +197,5 @@ def _bytes_of(name: str, value: int | str) -> int:
 
 
 def _shown(count: int) -> str:
-    return f"{_core._short_bytes(count)} ({count:,} B)"
+    short = _core._short_bytes(count)
+    return short if count < 1024 else f"{short} ({count:,} B)"

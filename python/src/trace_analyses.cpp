@@ -132,6 +132,7 @@ void bind_answers_of_traces(nb::module_& module) {
             return to_text(self, {.columns = columns, .owners = rows});
           },
           "columns"_a = 100, "rows"_a = 10, "A table of who asked, most bytes first; empty if there is nothing to say.")
+      .def("__str__", [](const memprof::peak_callers& self) { return to_text(self); })
       .doc() = "Who asked for what was live at the peak of the C++ heap. In bytes.";
 }
 

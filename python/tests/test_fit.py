@@ -6,11 +6,13 @@ import json
 import os
 import pathlib
 import random
+import re
 import shutil
 import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from typing import Any
 
 import memprof
 import pytest
@@ -348,6 +350,31 @@ def test_a_number_that_the_script_refuses_is_the_end(fit: Fit) -> None:
     assert "the data set has ten rows" in " ".join(done.stdout.split())
 
 
+def test_only_multiples_are_tried_where_the_script_refuses_all_others(fit: Fit, tmp_path: pathlib.Path) -> None:
+    text = SCRIPT.replace("print(", "assert options.batch_size % 5 == 0, 'rows come in fives'\nprint(").replace("default=4", "default=5")
+    done = fit(text)
+    words = " ".join(done.stdout.split())
+    assert re.search(r"--batch-size \d*[1-46-9]: it failed under simulation", words) and "rows come in fives" in words
+    assert "if it must be a multiple of some number, --multiple-of N tries those alone" in words
+    done = fit(text, "--multiple-of", "5", "--json-out", "fit.json")
+    assert done.returncode == 0, done.stderr
+    # 2 + 4 * 20 of 100 MiB.
+    assert "Largest   --batch-size 20: fits, 82.0 of 100.0 MiB" in done.stdout
+    assert "          --batch-size 25: does not fit, 102.0 of 100.0 MiB" in done.stdout
+    largest = json.loads((tmp_path / "fit.json").read_text())["largest"]
+    assert (largest["value"], largest["multiple_of"], largest["one_more_is_refused"]) == (20, 5, False)
+    # As it is given it is no multiple: that run says whether it fits, the others what the largest multiple is.
+    done = fit(SCRIPT, "--multiple-of", "5", arguments=("--batch-size", "16"))
+    assert "fits 100MiB: 66.0 of 100.0 MiB" in done.stdout and "Largest   --batch-size 20: fits" in done.stdout
+
+
+def test_a_number_that_the_script_does_not_know_gets_its_own_complaint(fit: Fit) -> None:
+    done = fit(SCRIPT, "--vary", "width")
+    words = " ".join(done.stdout.split())
+    assert "Largest --width 1 cannot be run: it ended with exit status 2 after no optimizer steps: train.py: error:" in words
+    assert "unrecognized arguments: --width 1" in words
+
+
 def test_a_script_without_a_batch_hears_what_to_name(fit: Fit) -> None:
     text = SCRIPT.replace("--batch-size", "--rows").replace("batch_size", "rows")
     done = fit(text)
@@ -373,6 +400,7 @@ def test_a_script_without_the_device_is_one_line(fit: Fit) -> None:
         (["--device", "gpu-24gb", "--show-outputs", "train.py"], "unknown option '--show-outputs'; the nearest is '--show-output'"),
         (["--device", "gpu-24gb", "--context", "little", "train.py"], "--context is 'little'; expected a size as 700MiB, or 0"),
         (["--device", "1GiB", "--context", "1GiB", "train.py"], "--context 1GiB leaves nothing of the device"),
+        (["--device", "gpu-24gb", "--multiple-of", "8x", "train.py"], "--multiple-of is '8x'; expected a whole number from 1 on"),
         (["--device", "gpu-24gb", "--steps", "0", "train.py"], "--steps is '0'; expected a whole number from 1 on"),
         (["--device", "gpu-24gb", "train.py", "--batch-size", "auto"], "--batch-size is 'auto', not a whole number"),
     ],
@@ -444,6 +472,21 @@ def test_a_line_takes_few_trials(given: int, fixed: int, each: int, capacity: in
     edge, tried = searched(lambda number: fixed + each * number, given, capacity)
     assert edge.largest == (capacity - fixed) // each and not edge.is_refused
     assert len(tried) <= 8
+
+
+def test_of_multiples_the_edge_is_one_and_the_next_does_not_fit() -> None:
+    for given in (None, 1, 64, 640, 700):
+        tried: dict[int, bool] = {}
+
+        def run(number: int, tried: dict[int, bool] = tried) -> Outcome:
+            tried[number] = number % 64 == 0 and 2000 + 3 * number <= 24000
+            kind: Any = "steps" if number % 64 == 0 else "raised"
+            return Outcome(ended=kind, steps=2, allocated=2000 + 3 * number, fits=tried[number])
+
+        edge = find_edge(run, 24000, given, Outcome(ended="steps", steps=2, allocated=2000 + 3 * (given or 1), fits=True), 64)
+        # (24000 - 2000) / 3 = 7333, of which 114 * 64 = 7296 is a multiple.
+        assert (edge.largest, edge.next, edge.is_refused) == (7296, 7360, False)
+        assert all(number % 64 == 0 for number in tried) and len(tried) <= 8
 
 
 def test_a_square_takes_few_trials() -> None:

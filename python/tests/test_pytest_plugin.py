@@ -57,7 +57,7 @@ def test_leaves_100_bytes():
     run(text.replace("LIMIT", "100")).assert_outcomes(passed=1)
     failed = run(text.replace("LIMIT", "99"))
     failed.assert_outcomes(failed=1)
-    failed.stdout.fnmatch_lines(["dram grew by 100 B (100 B); grow_at_most is 99 B (99 B)"])
+    failed.stdout.fnmatch_lines(["dram grew by 100 B; grow_at_most is 99 B"])
 
 
 def test_a_limit_may_be_for_one_space(run: Run) -> None:

@@ -60,6 +60,14 @@ def test_the_console_script_runs_scripts(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 0 and "(1,048,576 B) of dram" in done.stderr
 
 
+def test_a_kept_trace_is_shown_under_the_scripts_own_command(run: Run, tmp_path: pathlib.Path) -> None:
+    done = run(HEAD, "--trace", "run.memtrace", arguments=("--batch-size", "16"))
+    first = f"memprof   {pathlib.Path(sys.executable).name} train.py --batch-size 16: "
+    assert done.stderr.startswith(first)
+    shown = subprocess.run([sys.executable, "-m", "memprof", "show", "run.memtrace"], cwd=tmp_path, capture_output=True, text=True)
+    assert shown.returncode == 0 and shown.stdout.startswith(first)
+
+
 def test_a_script_finds_what_it_would_find_alone(run: Run, tmp_path: pathlib.Path) -> None:
     text = """
     import os, sys, helper

@@ -49,7 +49,9 @@ def test_the_lines_that_asked_for_what_is_live_at_the_peak() -> None:
     function = sys._getframe().f_code.co_qualname
     assert found == {f"{function}.<locals>.make ({file}:{inner})": 3 * MIB, f"{function} ({file}:{outer})": 2 * MIB}
     whole = capture.trace.peak_callers()
-    assert whole is not None and whole.bytes_without == 400 and capture.profile.space("cpu").cumulative_peak == 5 * MIB + 400
+    assert whole is not None
+    assert str(whole) == whole.text() and re.search(rf"3.00 MiB +60.0 % +1  .*make \({file}:{inner}\)", str(whole))
+    assert whole.bytes_without == 400 and capture.profile.space("cpu").cumulative_peak == 5 * MIB + 400
     del first, second, small
 
 

@@ -22477,7 +22477,7 @@ struct tally_of_spaces {
 /// What was not captured at all or lost on the way: totals and peaks are not those of the program.
 [[gnu::cold]] inline void add_losses(marked_text& lines, const profile& source) {
   for_each_fact<missing_source>(source.facts, [&](const missing_source& missing) {
-    lines.add_name(missing.source).add(" not captured: ").add_name(missing.reason).end_line();
+    lines.add_name(missing.source).add(" not captured: ").add(on_one_line(missing.reason)).end_line();
   });
   if (const std::optional<process_account> process = process_account_of(source);
       process && (has_unrecorded_heap(*process) || process->is_incomplete)) {

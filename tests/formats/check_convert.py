@@ -22,7 +22,7 @@ WRITERS = ("collapsed", "speedscope", "pprof", "dhat", "massif", "heaptrack", "c
 OF_A_PROFILE = ("collapsed", "speedscope", "pprof", "massif", "chrome", "perfetto", "session", "csv", "jsonl", "parquet", "profile")
 OF_TABLES = ("csv", "jsonl", "parquet")
 ENDINGS = {".collapsed": "collapsed", ".folded": "collapsed", ".speedscope.json": "speedscope", ".pb.gz": "pprof", ".pprof": "pprof", ".dhat": "dhat",
-           ".massif": "massif", ".heaptrack": "heaptrack", ".trace.json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto", ".pickle": "torch-snapshot",
+           ".massif": "massif", ".heaptrack": "heaptrack", ".trace.json": "chrome", ".pftrace": "perfetto", ".perfetto-trace": "perfetto", ".perfetto": "perfetto", ".pickle": "torch-snapshot",
            ".pkl": "torch-snapshot", ".json": "profile", ".memtrace": "trace"}
 
 

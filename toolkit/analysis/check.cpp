@@ -240,7 +240,7 @@ class run_checker {
   void add_growth(const check_limit& limit) {
     if (leaks_ != nullptr && (leaks_->is_by_count || !leaks_->is_long_enough())) {
       raise(leaks_->is_by_count ? "growth cannot be judged: no segment's name repeats; end each step with a segment, such as "
-                                  "memprof::snapshot(\"STEP\")"
+                                  "snapshot(\"STEP\")"
                                 : too_few(leaks_->steps));
     }
     for (const space_profile& space : source_.spaces) {

@@ -5,6 +5,7 @@
 #include <memprof/profile/fact/unrecorded_module.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/quantity.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 #include <memprof/trace/memory_name.hpp>
@@ -76,8 +77,8 @@ std::vector<std::string> remarks_on(const profile& of, const space_profile& spac
   }
   if (const std::optional<process_account> process = process_account_of(of);
       process && detail::has_unrecorded_heap(*process) && !detail::is_device_name(space.name)) {
-    remarks.push_back(std::to_string(process->reading.unrecorded_heap_bytes) +
-                      " bytes of malloc's blocks were not recorded: the bytes here lack them");
+    remarks.push_back(detail::short_bytes(process->reading.unrecorded_heap_bytes) +
+                      " of malloc's blocks were not recorded: the bytes here lack them");
   }
   if (!of.complete && of.provenance.format.empty()) {
     remarks.emplace_back("the capture had not ended: these are the bytes so far");

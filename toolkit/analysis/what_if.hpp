@@ -80,6 +80,7 @@ struct what_if_price {
   std::int64_t unused_bytes = 0;       ///< at the old peak, with `free_at_last_use`: of blocks with no known use; they stay
   std::int64_t unmatched_uses = 0;     ///< with `free_at_last_use`: those that name no live block, whose blocks may end too early
   std::int64_t unshaped_bytes = 0;     ///< at the old peak: activations and such whose shape is not known; they do not scale
+  std::int64_t inner_batch_bytes = 0;  ///< at the old peak: of a shape with the batch in another dimension; they do not scale
 };
 
 struct what_if_result {

@@ -50,7 +50,8 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
           {"scaled_bytes", price.scaled_bytes},
           {"unused_bytes", price.unused_bytes},
           {"unmatched_uses", price.unmatched_uses},
-          {"unshaped_bytes", price.unshaped_bytes}};
+          {"unshaped_bytes", price.unshaped_bytes},
+          {"inner_batch_bytes", price.inner_batch_bytes}};
 }
 
 nlohmann::ordered_json ranked_values(const std::vector<ranked_owner>& owners) {

@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -49,7 +50,9 @@ void add_peak(marked_text& line, const what_if_result& of) {
     line.add(": nothing is saved", emphasis::caution).end_line();
   } else {
     line.add(": ").add_bytes(std::abs(of.saved()), emphasis::strong).add(of.saved() > 0 ? " less" : " more");
-    if (of.before.bytes != 0) line.add(" (").add_share(-of.saved(), of.before.bytes).add(")");
+    // A percentage that would round to zero says nothing.
+    if (of.before.bytes != 0 && 2000.0 * std::abs(static_cast<double>(of.saved())) >= static_cast<double>(of.before.bytes))
+      line.add(" (").add_share(-of.saved(), of.before.bytes).add(")");
     line.end_line();
   }
   if (of.after.bytes == 0) return;
@@ -123,6 +126,10 @@ void add_known(marked_text& line, const what_if_result& of) {
       line.add_bytes(price.unshaped_bytes, emphasis::caution).add(" of the old peak have no shape and count as if they did not ");
       line.add("scale; a run with another batch tells (--batch-run)").end_line();
     }
+    if (price.inner_batch_bytes != 0) {
+      line.add_bytes(price.inner_batch_bytes, emphasis::caution).add(" of the old peak have that in another dimension and count ");
+      line.add("as if they did not scale; a run with another batch tells (--batch-run)").end_line();
+    }
   } else if (price.batch_ratio != 0) {
     line.add("what differs in the other run, whose batch is ")
         .add(three_digits(price.batch_ratio))
@@ -137,6 +144,18 @@ void add_reserved(marked_text& line, const what_if_result& of) {
   line.add(", both by the model of PyTorch's caching allocator").end_line();
 }
 
+/// Which owners have a row: those with most at either peak, since one that is gone at the new peak is what saved most.
+std::vector<bool> shown_of(const std::vector<what_if_owner>& owners, std::size_t most) {
+  std::vector<std::size_t> order(owners.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t left, std::size_t right) {
+    return std::max(owners[left].before, owners[left].after) > std::max(owners[right].before, owners[right].after);
+  });
+  std::vector<bool> shown(owners.size());
+  for (std::size_t index = 0; index < most; ++index) shown[order[index]] = true;
+  return shown;
+}
+
 summary_section table_of(const std::vector<what_if_owner>& owners, std::string_view first, bool shows_all) {
   summary_section section;
   section.is_wide = true;
@@ -149,16 +168,17 @@ summary_section table_of(const std::vector<what_if_owner>& owners, std::string_v
     rows.add(signed_short_bytes(after - before), before == after ? emphasis::faint : emphasis::strong).end_line();
   };
   const std::size_t shown = shows_all || owners.size() <= most_what_if_owners + 1 ? owners.size() : most_what_if_owners;
+  const std::vector<bool> has_row = shown_of(owners, shown);
   what_if_owner sum;
   what_if_owner others;
   for (std::size_t index = 0; index < owners.size(); ++index) {
     const what_if_owner& owner = owners[index];
     for (what_if_owner* const to : {&sum, &others}) {
-      if (to == &others && index < shown) continue;
+      if (to == &others && has_row[index]) continue;
       to->before += owner.before;
       to->after += owner.after;
     }
-    if (index >= shown) continue;
+    if (!has_row[index]) continue;
     rows.add_name(owner.owner);
     add_cells(owner.before, owner.after);
   }

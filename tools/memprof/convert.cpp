@@ -24,7 +24,8 @@ std::string unknown_ending(const std::string& output) {
       if (!ending.empty()) known += (known.empty() ? "" : ", ") + std::string{ending} + " (" + std::string{each.name} + ")";
     }
   }
-  return "the name '" + output + "' does not say which format is meant; use --format, or one of the endings " + known;
+  return "the name '" + output + "' does not say which format is meant; use --format, as --format csv, jsonl or parquet for a " +
+         "folder of tables, or one of the endings " + known;
 }
 
 }  // namespace

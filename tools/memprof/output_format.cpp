@@ -72,7 +72,7 @@ const std::vector<output_format>& output_formats() {
        {"a trace for Chrome", [](std::string_view begin) { return begin.starts_with("{\"displayTimeUnit\""); }},
        {".trace.json"},
        ""},
-      {"perfetto", "", {"a trace for Perfetto", is_perfetto}, {".pftrace", ".perfetto-trace"}, "", false},
+      {"perfetto", "", {"a trace for Perfetto", is_perfetto}, {".pftrace", ".perfetto-trace", ".perfetto"}, "", false},
       {"torch-snapshot",
        "memory_viz",
        {"a PyTorch snapshot of memprof's", is_torch_snapshot},

@@ -14,7 +14,7 @@ struct output_format {
   std::string_view name;                    ///< for --format
   std::string_view reader;                  ///< who reads it, if the name does not say; for the help
   file_kind kind;                           ///< what its files are; of a folder, each file in it
-  std::array<std::string_view, 2> endings;  ///< of names that mean this format; may be empty
+  std::array<std::string_view, 3> endings;  ///< of names that mean this format; may be empty
   std::string_view needs;                   ///< what it takes from a trace that a profile lacks; empty: it takes either
   bool is_text = true;
   bool is_folder = false;

@@ -2,6 +2,7 @@
 
 #include "foreign_recording.hpp"
 #include "growing_trace.hpp"
+#include "plain_command.hpp"
 #include "progress.hpp"
 #include "text_output.hpp"
 
@@ -100,6 +101,7 @@ recording read_recording(std::FILE* file, const std::string& path, std::uint32_t
   }
   memprof::trace_file_status status;
   result.profile = memprof::profile_of(file, path, status, full_segments, asked);
+  result.profile.process.command_line = plain_command(std::move(result.profile.process.command_line));
   result.complaint = complaint_about(status, path);
   result.has_content = status.damage.empty() || status.chunks != 0;
   print_dropped_note(status, path);

@@ -69,18 +69,6 @@ struct run_arguments {
 /// Whether the command records itself, as a Python script does (python/memprof/run.py).
 [[nodiscard]] bool records_itself() { return std::getenv("RUN_BY_MEMPROF_ITSELF") != nullptr; }
 
-/// Ends what a self-recording command has before its script, which the user wrote.
-constexpr std::string_view script_runner = "memprof.run";
-
-/// The command line as the user wrote it or might have: "python3 train.py".
-[[nodiscard]] std::string plain_command(std::string line) {
-  const std::string runner = " -m " + std::string{script_runner} + " ";
-  const std::size_t at = line.find(runner);
-  if (at == std::string::npos) return line;
-  const std::string program = line.substr(0, line.find(' '));
-  return program.substr(program.rfind('/') + 1) + " " + line.substr(at + runner.size());
-}
-
 constexpr file_kind summary_kind{"a memprof summary",
                                  [](std::string_view begin) { return begin.find(memprof::summary_json_format) != begin.npos; }};
 
@@ -138,9 +126,7 @@ void write_page(const std::filesystem::path& trace, const std::string& page, con
 [[nodiscard]] other_process read_other_process(const process_trace& trace) {
   const memprof::profile profile = read_recording(trace.path).profile;
   const std::string state = trace.still_running ? "still running" : trace.is_replaced ? "replaced by exec" : "";
-  other_process found = other_process::of(trace.process, state, profile);
-  found.command = plain_command(std::move(found.command));
-  return found;
+  return other_process::of(trace.process, state, profile);
 }
 
 /// What the user asked to run.
@@ -207,7 +193,6 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
   }
   if (last == nullptr) memprof::detail::raise("nothing was recorded: the program did not begin to record, or ended at once");
   memprof::profile profile = read_recording(last->path).profile;
-  profile.process.command_line = plain_command(std::move(profile.process.command_line));
   add_missing(profile, last->missing);
   const memprof::text_options options = memprof::detail::fitted_to(stderr, memprof::text_options{});
   std::string text;
@@ -276,7 +261,9 @@ int run(const run_arguments& arguments) {
   const std::filesystem::path program = find_program(name);
   if (program.empty()) {
     const bool is_script = name.ends_with(".py") && std::filesystem::exists(name);
-    return refuse(name, is_script ? "it is a script: memprof run -- python3 " + name : "there is no such program", not_found);
+    if (is_script) return refuse(name, "it is a script: memprof run -- python3 " + name, not_found);
+    const bool is_here = name.find('/') == name.npos && std::filesystem::is_regular_file(name);
+    return refuse(name, is_here ? "it is not in PATH; the file in this folder is ./" + name : "there is no such program", not_found);
   }
   std::filesystem::path library;
   if (!records_itself()) {

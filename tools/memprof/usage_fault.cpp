@@ -39,6 +39,15 @@ std::string program_hint(const CLI::App& command, const std::string& command_nam
   return "; the program and its arguments follow '--': " + command_name + " -- " + program->results().front() + " ...";
 }
 
+/// Which option an argument too many may be the value of: the file to write, or the model. Empty if there is none.
+std::string value_hint(const CLI::App& command, const std::string& argument) {
+  for (const char* const name : {"--output", "--config"}) {
+    const CLI::Option* const option = command.get_option_no_throw(name);
+    if (option != nullptr && option->empty()) return "; did you mean '" + std::string{name} + ' ' + argument + "'?";
+  }
+  return {};
+}
+
 std::string unknown_option(const CLI::App& command, const std::string& command_name, const std::string& argument) {
   const std::string name = argument.substr(0, argument.find('='));
   std::string hint = program_hint(command, command_name);
@@ -133,7 +142,9 @@ std::string usage_complaint(const CLI::App& program, const CLI::ParseError& faul
   if (option != left.end()) {
     what = unknown_option(*command, name, *option);
   } else if (!left.empty()) {
-    what = with_hint("unexpected argument '" + left.front() + "'", program_hint(*command, name), name);
+    const std::string program_follows = program_hint(*command, name);
+    const std::string hint = program_follows.empty() ? value_hint(*command, left.front()) : program_follows;
+    what = with_hint("unexpected argument '" + left.front() + "'", hint, name);
   } else {
     what = reworded(fault.what());
     const bool says_what_is_right = dynamic_cast<const CLI::ValidationError*>(&fault) != nullptr;

@@ -83,7 +83,7 @@ def _report(request: Request, trials: Trials | ProgramTrials, given: Outcome) ->
     if request.number is not None and not request.only_as_given:
         from ._search import find_edge
 
-        edge = find_edge(trials.run, request.capacity - given.besides, request.number.given, given)
+        edge = find_edge(trials.run, request.capacity - given.besides, request.number.given, given, request.multiple)
         report.say_edge(edge)
     if isinstance(trials, Trials) and not given.fits and not request.only_as_given:
         from ._changes import helpful_changes

@@ -14,6 +14,8 @@ Options:
                           was measured on the preset's card)
   --vary OPTION           what is varied: an option or an assignment of the
                           script, or env:VARIABLE (default: the batch size)
+  --multiple-of N         try multiples of N alone, as for sequences whose
+                          length must be a multiple of 64 (default: 1)
   --only-as-given         only whether it fits as it is given: a single trial
   --steps N               a trial ends when each optimizer has made so many
                           steps (default: 2)

@@ -79,6 +79,12 @@ class Outcome:
         return self.fault
 
     @property
+    def reason(self) -> str:
+        """The same with the last line that the script printed, if it chose to end: argparse's complaint, for one."""
+        lines = self.output.rstrip().splitlines()
+        return f"{self.failure}: {lines[-1].strip()}" if self.ended == "exit" and lines else self.failure
+
+    @property
     def how_it_ended(self) -> str:
         return f"made {_steps(self.steps)}" if self.ended == "steps" else f"ended after {_steps(self.steps)}"
 

@@ -125,10 +125,11 @@ class Report:
             "one_more": None if edge.above is None else _document_of(edge.above),
             "one_more_is_refused": edge.is_refused,
             "same_from": edge.same_from,
+            "multiple_of": edge.multiple,
         }
         if edge.below is None and edge.above is not None:
-            reason = f"it {edge.above.failure}" if edge.is_refused else brief(edge.above, self._request)
-            self._row("Largest", f"{number.text(1)} {'cannot be run' if edge.is_refused else 'already does not fit'}: {reason}")
+            reason = f"it {edge.above.reason}" if edge.is_refused else brief(edge.above, self._request)
+            self._row("Largest", f"{number.text(edge.next)} {'cannot be run' if edge.is_refused else 'already does not fit'}: {reason}")
             return
         if edge.below is None:
             self._row("Largest", f"not found: no {number.name} was seen to fit")
@@ -140,9 +141,11 @@ class Report:
         elif edge.above is None:
             self._row("", "no end was found above it")
         elif edge.is_refused:
-            self._row("", f"{number.text(edge.largest + 1)}: {_why_refused(edge.above)}")
+            self._row("", f"{number.text(edge.next)}: {_why_refused(edge.above)}")
+            if edge.above.failed and edge.multiple == 1:
+                self._row("", "if it must be a multiple of some number, --multiple-of N tries those alone")
         else:
-            self._row("", f"{number.text(edge.largest + 1)}: {brief(edge.above, self._request)}")
+            self._row("", f"{number.text(edge.next)}: {brief(edge.above, self._request)}")
 
     def say_changes(self, changes: list[tuple[tuple[str, ...], Outcome]]) -> None:
         title = "Helps"
@@ -230,7 +233,7 @@ def _replace(path: str, text: str) -> None:
 
 
 def _why_refused(outcome: Outcome) -> str:
-    return f"it {outcome.failure}" if outcome.failed else f"it {outcome.how_it_ended}, less than as it is given"
+    return f"it {outcome.reason}" if outcome.failed else f"it {outcome.how_it_ended}, less than as it is given"
 
 
 def _document_of(outcome: Outcome) -> dict[str, Any]:

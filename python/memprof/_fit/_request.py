@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _USAGE = "memprof fit --device NAME [OPTIONS] SCRIPT.py [ARGUMENTS], or -m MODULE ..., or -- PROGRAM ...; docs/fit_script.md"
-_VALUES = ("--device", "--context", "--vary", "--steps", "--timeout", "--json-out")
+_VALUES = ("--device", "--context", "--vary", "--multiple-of", "--steps", "--timeout", "--json-out")
 _FLAGS = ("--json", "--show-output", "--only-as-given")
 _UNITS = {"KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}
 #: How scripts call the number of sequences of a step, the likeliest first.
@@ -118,6 +118,8 @@ class Request:
         #: The allocator's settings, as the script would have them.
         self.alloc_conf = os.environ.get("PYTORCH_ALLOC_CONF") or os.environ.get("PYTORCH_CUDA_ALLOC_CONF", "")
         self._vary = values.get("--vary", "")
+        #: Of which all numbers that are tried are multiples.
+        self.multiple = _whole_number("--multiple-of", values.get("--multiple-of", "1"))
         #: What is varied; None until `choose_number` if the command line does not say.
         self.number = self._number_in_arguments()
         self.device_name = values["--device"]

@@ -17,7 +17,8 @@ _MOST_TRIALS = 40
 
 @dataclasses.dataclass
 class Edge:
-    """The largest number that was found to fit and the next one, which does not; of all that were tried, none above fits."""
+    """The largest number that was found to fit and the next one, which does not; of all that were tried, none above fits. If only
+    multiples of a number are tried, the next one is the next multiple."""
 
     #: 0: not even 1 fits.
     largest: int
@@ -29,6 +30,12 @@ class Edge:
     is_refused: bool = False
     #: The least number from which on the memory is the same; 0: it grows.
     same_from: int = 0
+    #: Of which all numbers that were tried are multiples.
+    multiple: int = 1
+
+    @property
+    def next(self) -> int:
+        return self.largest + self.multiple
 
 
 class _Search:
@@ -116,8 +123,17 @@ class _Search:
         return int(first + (self._capacity - self.tried[first].allocated) / bytes_each)
 
 
-def find_edge(run: Callable[[int], Outcome], capacity: int, given: int | None, outcome: Outcome) -> Edge:
-    """`outcome` is that of the script as it is `given`; where that number is not known, the search begins with 1."""
+def find_edge(
+    run: Callable[[int], Outcome], capacity: int, given: int | None, outcome: Outcome, multiple: int = 1
+) -> Edge:
+    """`outcome` is that of the script as it is `given`; where that number is not known, or is no multiple of `multiple`, of which
+    all others are, the search begins with the least."""
+    times = given // multiple if given is not None and given % multiple == 0 else None
+    edge = _find_edge(lambda count: run(count * multiple), capacity, times, outcome)
+    return dataclasses.replace(edge, largest=edge.largest * multiple, same_from=edge.same_from * multiple, multiple=multiple)
+
+
+def _find_edge(run: Callable[[int], Outcome], capacity: int, given: int | None, outcome: Outcome) -> Edge:
     search = _Search(run, capacity)
     if given is None:
         search.try_(1)

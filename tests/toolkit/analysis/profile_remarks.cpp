@@ -1,9 +1,11 @@
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
 
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/process_memory.hpp>
 #include <memprof/profile/fact/unrecorded_module.hpp>
 
 #include <catch2/catch_test_macros.hpp>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -55,6 +57,19 @@ TEST_CASE("profile remarks: what was not captured is named, with the reason") {
   memprof::profile profile = faultless();
   profile.facts = {memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no\nCUDA device"}})};
   CHECK(remarks_of(profile) == std::vector<std::string>{"CUDA not captured: there is no\\nCUDA device"});
+}
+
+TEST_CASE("profile remarks: how much of malloc's memory was not recorded is said in units, as in the summary") {
+  memprof::profile profile = faultless();
+  memprof::process_memory reading;
+  reading.moment = "most_resident";
+  reading.resident_bytes = std::int64_t{400} << 20;
+  reading.heap_bytes = std::int64_t{200} << 20;
+  reading.free_heap_bytes = 0;
+  reading.heap_before_bytes = 0;
+  reading.unrecorded_heap_bytes = std::int64_t{114} << 20;
+  profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
+  CHECK(remarks_of(profile) == std::vector<std::string>{"114 MiB of malloc's blocks were not recorded: the bytes here lack them"});
 }
 
 TEST_CASE("profile remarks: libraries whose events are missing are named, with what to do") {

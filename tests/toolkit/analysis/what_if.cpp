@@ -301,6 +301,7 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
   CHECK(found.price.batch_size == 2);
   CHECK(found.price.scaled_bytes == 2 * 10 * 4 + 2 * 10 * 8 * 4 + 2 * 4 * 10 * 10 * 4);
   CHECK(found.price.unshaped_bytes == 7);
+  CHECK(found.price.inner_batch_bytes == 0);
   const recorded eight = run_with(8);
   CHECK(what_if(two.history, {.batch = what_if_change::batching{.factor = 10, .other = &eight.history}}).after.bytes ==
         peak_of(run_with(20)));
@@ -319,6 +320,85 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
                     ContainsSubstring("no block of category input has a shape"));
   CHECK_THROWS_WITH(what_if(two.history, {.batch = what_if_change::batching{.factor = 2, .other = &unshaped.history}}),
                     ContainsSubstring("they differ in the number of blocks that step allocates"));
+}
+
+TEST_CASE("what if: by shapes, what has the batch in another dimension than the first does not scale, and is said") {
+  const auto run_with = [](std::size_t batch) {
+    return record([batch] {
+      const auto make = [](std::size_t bytes, const std::string& shape, category kind) {
+        buffer made(bytes);
+        memprof::annotate(made.address(), {.shape = shape, .dtype = "float32", .category = kind});
+        return made;
+      };
+      const auto scope = memprof::track_operation("attention");
+      const std::string b = std::to_string(batch);
+      const buffer input = make(batch * 10 * 4, "[" + b + ", 10]", category::input);
+      const buffer weight = make(6 * 7 * 4, "[6, 7]", category::parameter);
+      const buffer of_weight = make(6 * 7 * 4, "[7, 6]", category::temporary);  // 6 in it is no batch
+      const buffer packed = make(3 * 10 * batch * 8 * 4, "[3, 10, " + b + ", 8]", category::activation);  // as PyTorch's attention
+    });
+  };
+  const std::int64_t rest = 2 * 6 * 7 * 4;
+  const recorded six = run_with(6);
+  const what_if_result found = what_if(six.history, {.batch = what_if_change::batching{.factor = 2}});
+  CHECK(found.price.scaled_bytes == 6 * 10 * 4);
+  CHECK(found.price.inner_batch_bytes == 3 * 10 * 6 * 8 * 4);
+  CHECK(found.after.bytes == rest + 2 * 6 * 10 * 4 + 3 * 10 * 6 * 8 * 4);
+  CHECK_THAT(to_text(found, {.columns = 200}),
+             ContainsSubstring("5.62 KiB of the old peak have that in another dimension and count as if they did not scale"));
+  const recorded three = run_with(3);
+  const what_if_result sure = what_if(six.history, {.batch = what_if_change::batching{.factor = 2, .other = &three.history}});
+  CHECK(sure.after.bytes == rest + 12 * (10 * 4 + 3 * 10 * 8 * 4));
+  CHECK(sure.price.inner_batch_bytes == 0);
+}
+
+TEST_CASE("what if: an operation that has as many times more blocks as the batch is larger scales, as a loader's samples") {
+  const auto run_with = [](std::size_t batch, std::size_t samples) {
+    return record([&] {
+      std::vector<buffer> loaded;
+      for (std::size_t sample = 0; sample < samples; ++sample) loaded.push_back(allocated_in("loader", 500));
+      const buffer weight = allocated_in("model", 3'000);
+      const buffer activations = allocated_in("step", batch * 1'000);
+    });
+  };
+  const recorded two = run_with(2, 2);
+  const recorded eight = run_with(8, 8);
+  const auto batch = [](double factor, const recorded& other) {
+    return what_if_change{.batch = what_if_change::batching{.factor = factor, .batch_size = 0, .other = &other.history}};
+  };
+  CHECK(what_if(two.history, batch(3, eight)).after.bytes == 3'000 + 6 * 1'500);
+  CHECK(what_if(eight.history, batch(0.5, two)).after.bytes == 3'000 + 4 * 1'500);
+  CHECK(what_if(two.history, batch(3, eight)).price.batch_ratio == 4);
+  // Twice as many samples with four times the batch: another number of steps, or another program.
+  CHECK_THROWS_WITH(what_if(two.history, batch(2, run_with(8, 4))), ContainsSubstring("blocks that loader allocates"));
+  // Nothing but the number of blocks says what the ratio of the batches is.
+  CHECK_THROWS_WITH(what_if(two.history, batch(2, run_with(2, 4))), ContainsSubstring("blocks that loader allocates"));
+}
+
+TEST_CASE("what if: what holds much at either peak has a row") {
+  const recorded run = record([] {
+    {
+      const buffer gone = allocated_in("gone", 900);
+      const buffer less = allocated_in("less", 10);
+    }
+    std::vector<buffer> many;
+    for (int index = 0; index < 30; ++index) many.push_back(allocated_in("op " + std::string(1, static_cast<char>('A' + index)), 20));
+  });
+  const what_if_result found = what_if(run.history, {.without = {"gone"}});
+  REQUIRE(found.before.bytes == 910);
+  REQUIRE(found.after.bytes == 600);
+  CHECK(found.owners.front().after == 20);
+  // 19 of the 30 have a row beside it; the other 11 hold 220 bytes, and "less" held 10.
+  const std::string text = to_text(found, {});
+  CHECK_THAT(text, ContainsSubstring("gone        900 B    0 B  -900 B"));
+  CHECK_THAT(text, ContainsSubstring("12 others    10 B  220 B  +210 B"));
+  CHECK_THAT(text, ContainsSubstring("310 B less (-34.1 %)"));
+  // 1 of 2,500 bytes is 0.04 %.
+  const recorded whole = record([] {
+    const buffer most = allocated_in("most", 2'499);
+    const buffer one = allocated_in("one", 1);
+  });
+  CHECK_THAT(to_text(what_if(whole.history, {.without = {"one"}}), {}), ContainsSubstring("1 B less\n"));
 }
 
 TEST_CASE("what if: a number that lies in another operation in the other run keeps its size and needs no partner") {

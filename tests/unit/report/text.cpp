@@ -682,6 +682,12 @@ TEST_CASE("text: without an allocation, a segment or an operation it is short") 
   profile.complete = true;
   profile.facts = {memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}})};
   CHECK(contains(memprof::to_text(profile), "CUDA not captured: there is no CUDA device\n"));
+  // A reason is a sentence: it is wrapped, not shortened in the middle as a name is.
+  profile.facts = {memprof::extend::to_table<memprof::missing_source>(
+      {{"memory past malloc", "8.20 MiB of 13.0 MiB resident, such as mappings, which --mmap records, static data or stacks"}})};
+  CHECK(contains(memprof::to_text(profile),
+                 "          memory past malloc not captured: 8.20 MiB of 13.0 MiB resident, such as mappings, which\n"
+                 "          --mmap records, static data or stacks\n"));
   profile = training();
   profile.segments.clear();
   profile.operations.clear();

@@ -90,6 +90,12 @@ class batch_shapes {
     if (first % batch_ != 0 || first == 0 || of_parameters_.count(sorted(of.shape)) != 0) return false;
     return of.shape.size() > 2 || tokens_ == 0 || first == batch_ || first == tokens_;
   }
+  /// Whether another dimension than the first is the batch, as in PyTorch's attention, whose batch is the second. Not said of a
+  /// batch of 1, which a dimension may be by itself.
+  [[nodiscard]] bool has_it_inside(const block_history::tensor& of) const {
+    if (batch_ == 1 || of_parameters_.count(sorted(of.shape)) != 0) return false;
+    return std::find(of.shape.begin() + 1, of.shape.end(), batch_) != of.shape.end();
+  }
 
  private:
   std::int64_t batch_;
@@ -120,47 +126,93 @@ void leave_out_scalars(std::vector<std::uint32_t>& blocks, const block_history& 
   std::erase_if(blocks, [&](std::uint32_t block) { return of.blocks[block].bytes <= most_scalar_bytes; });
 }
 
-/// The size of each block of `run` in `other`: the n-th block of an operation in one is the n-th in the other. Where an operation
-/// has more blocks in one of them, its scalars keep their size and need none in the other.
-std::vector<std::int64_t> sizes_in(const block_history& other, const block_history& run) {
-  const auto refuse = [](const block_history& of, std::uint32_t block) {
+/// The size of each block of `run` in another one: the n-th block of an operation in one is the n-th in the other. Where an
+/// operation has more blocks in one of them, its scalars keep their size and need none in the other; and where it has as many times
+/// more as the batch is larger, its blocks scale together.
+class paired_runs {
+ public:
+  paired_runs(const block_history& run, const block_history& other) : run_{run}, other_{other} {
+    for (const history_block& block : run.blocks) bytes_.push_back(block.bytes);
+    blocks_of_path own = blocks_by_path(run);
+    blocks_of_path of_others = blocks_by_path(other);
+    for (auto& [path, pairs] : own) {
+      pair(std::move(pairs), std::move(of_others[path]));
+      of_others.erase(path);
+    }
+    for (auto& [path, others] : of_others) {
+      leave_out_scalars(others, other);
+      if (!others.empty()) refuse({{}, std::move(others)});
+    }
+    find_ratio();
+    for (const unequal& each : unequal_) scale_together(each);
+  }
+  [[nodiscard]] const std::vector<std::int64_t>& bytes() const noexcept { return bytes_; }
+  /// Of the batches.
+  [[nodiscard]] double ratio() const noexcept { return ratio_; }
+
+ private:
+  /// The blocks of an operation, of which the runs have different numbers.
+  struct unequal {
+    std::vector<std::uint32_t> own;
+    std::vector<std::uint32_t> others;
+  };
+
+  [[noreturn]] void refuse(const unequal& which) const {
+    const block_history& of = which.own.empty() ? other_ : run_;
+    const std::uint32_t block = which.own.empty() ? which.others.front() : which.own.front();
     raise("the two runs are not the same program with another batch: they differ in the number of blocks that " +
           owner_labels(of)[of.blocks[block].operation] + " allocates");
-  };
-  std::vector<std::int64_t> result;
-  for (const history_block& block : run.blocks) result.push_back(block.bytes);
-  blocks_of_path own = blocks_by_path(run);
-  blocks_of_path of_others = blocks_by_path(other);
-  for (auto& [path, pairs] : own) {
-    std::vector<std::uint32_t>& others = of_others[path];
-    if (pairs.size() != others.size()) {
-      leave_out_scalars(pairs, run);
-      leave_out_scalars(others, other);
-    }
-    if (pairs.size() != others.size()) refuse(pairs.empty() ? other : run, pairs.empty() ? others.front() : pairs.front());
-    for (std::size_t index = 0; index < pairs.size(); ++index) result[pairs[index]] = other.blocks[others[index]].bytes;
-    others.clear();
   }
-  for (auto& [path, others] : of_others) {
-    leave_out_scalars(others, other);
-    if (!others.empty()) refuse(other, others.front());
-  }
-  return result;
-}
 
-/// The ratio of the batches: by that most bytes differ.
-double ratio_of(const block_history& run, const std::vector<std::int64_t>& other) {
-  std::map<double, std::int64_t> bytes_by_ratio;
-  for (std::size_t index = 0; index < other.size(); ++index) {
-    const std::int64_t bytes = run.blocks[index].bytes;
-    if (bytes != 0 && bytes != other[index])
-      bytes_by_ratio[static_cast<double>(other[index]) / static_cast<double>(bytes)] += bytes;
+  void pair(std::vector<std::uint32_t> own, std::vector<std::uint32_t> others) {
+    if (own.size() != others.size()) {
+      leave_out_scalars(own, run_);
+      leave_out_scalars(others, other_);
+    }
+    if (own.size() != others.size()) {
+      if (own.empty() || others.empty()) refuse({std::move(own), std::move(others)});
+      unequal_.push_back({std::move(own), std::move(others)});
+      return;
+    }
+    for (std::size_t index = 0; index < own.size(); ++index) bytes_[own[index]] = other_.blocks[others[index]].bytes;
   }
-  if (bytes_by_ratio.empty()) raise("nothing scales: every block has the same size in both runs");
-  return std::max_element(bytes_by_ratio.begin(), bytes_by_ratio.end(),
-                          [](const auto& left, const auto& right) { return left.second < right.second; })
-      ->first;
-}
+
+  /// That by which most bytes differ.
+  void find_ratio() {
+    std::map<double, std::int64_t> bytes_by_ratio;
+    for (std::size_t index = 0; index < bytes_.size(); ++index) {
+      const std::int64_t bytes = run_.blocks[index].bytes;
+      if (bytes != 0 && bytes != bytes_[index])
+        bytes_by_ratio[static_cast<double>(bytes_[index]) / static_cast<double>(bytes)] += bytes;
+    }
+    if (bytes_by_ratio.empty()) {
+      if (!unequal_.empty()) refuse(unequal_.front());
+      raise("nothing scales: every block has the same size in both runs");
+    }
+    ratio_ = std::max_element(bytes_by_ratio.begin(), bytes_by_ratio.end(),
+                              [](const auto& left, const auto& right) { return left.second < right.second; })
+                 ->first;
+  }
+
+  void scale_together(const unequal& which) {
+    const double count = static_cast<double>(which.own.size());
+    if (static_cast<double>(which.others.size()) != std::round(count * ratio_) ||
+        std::abs(count * ratio_ - std::round(count * ratio_)) > 1e-6 * count * ratio_)
+      refuse(which);
+    double own = 0;
+    double others = 0;
+    for (const std::uint32_t block : which.own) own += static_cast<double>(run_.blocks[block].bytes);
+    for (const std::uint32_t block : which.others) others += static_cast<double>(other_.blocks[block].bytes);
+    for (const std::uint32_t block : which.own)
+      bytes_[block] = std::llround(static_cast<double>(run_.blocks[block].bytes) * (others / own));
+  }
+
+  const block_history& run_;
+  const block_history& other_;
+  std::vector<std::int64_t> bytes_;
+  std::vector<unequal> unequal_;
+  double ratio_ = 0;
+};
 
 }  // namespace
 
@@ -193,8 +245,9 @@ void scale_batch(scenario& to, const block_history& run, const what_if_change::b
                  const std::vector<bool>& at_peak) {
   std::vector<double> factors(run.blocks.size(), 1);
   if (batch.other != nullptr) {
-    const std::vector<std::int64_t> other = sizes_in(*batch.other, run);
-    to.price.batch_ratio = ratio_of(run, other);
+    const paired_runs pairs{run, *batch.other};
+    const std::vector<std::int64_t>& other = pairs.bytes();
+    to.price.batch_ratio = pairs.ratio();
     for (std::size_t index = 0; index < factors.size(); ++index) {
       if (run.blocks[index].bytes == 0) continue;
       const double growth = static_cast<double>(other[index]) / static_cast<double>(run.blocks[index].bytes) - 1;
@@ -211,7 +264,12 @@ void scale_batch(scenario& to, const block_history& run, const what_if_change::b
       if (!is_intermediate(block.category) && block.category != category::input && block.category != category::kv_cache) continue;
       const block_history::tensor* const tensor = tensor_of(run, block);
       if (tensor == nullptr && at_peak[index]) to.price.unshaped_bytes += block.bytes;
-      if (tensor != nullptr && shapes.scales(*tensor)) factors[index] = batch.factor;
+      if (tensor == nullptr) continue;
+      if (shapes.scales(*tensor)) {
+        factors[index] = batch.factor;
+      } else if (at_peak[index] && shapes.has_it_inside(*tensor)) {
+        to.price.inner_batch_bytes += block.bytes;
+      }
     }
   }
   for (std::size_t index = 0; index < factors.size(); ++index) {

@@ -330,6 +330,12 @@ def check_refusals():
         header[18:20] = (243 if os.uname().machine != "riscv64" else 62).to_bytes(2, "little")  # e_machine
         other.write_bytes(header)
         other.chmod(0o755)
+        here = folder / "here"
+        here.mkdir()
+        (here / "trainer").write_text("")
+        done = subprocess.run([TOOL, "run", "--", "trainer"], cwd=here, capture_output=True, text=True, check=False)
+        expect("the message", (done.returncode, done.stderr),
+               (127, "memprof run: 'trainer' cannot be recorded: it is not in PATH; the file in this folder is ./trainer\n"))
         for name, status, why in [("no_such_program", 127, "there is no such program"),
                                   ("/no/such/program", 127, "there is no such program"),
                                   (str(script), 126, "No such file or directory"),

@@ -216,6 +216,9 @@ tool_refuses(run "options of the program before --"
 tool_refuses(run "an argument behind the program" "unexpected argument 'x'. the program and its arguments follow '--': memprof run -- ./train [.][.][.]$" ./train -- x)
 tool_refuses(show "an unknown option" "^memprof show: unknown option '--elephants'. see 'memprof show --help'$" text.log --elephants=3)
 tool_refuses(show "a file too many" "^memprof show: unexpected argument 'other.json'. see 'memprof show --help'$" text.log other.json)
+tool_refuses(convert "a file to write without its option" "^memprof convert: unexpected argument 'x.pprof'. did you mean '--output x.pprof'[?]$"
+  text.log x.pprof)
+tool_refuses(estimate "a model without its option" "^memprof estimate: unexpected argument 'gpt2-124m'. did you mean '--config gpt2-124m'[?]$" gpt2-124m)
 tool_refuses(shwo "a misspelt subcommand" "^memprof: unknown subcommand 'shwo'. did you mean 'show'[?]$" text.log)
 tool_refuses(text.log "a file in place of a subcommand" "^memprof: 'text.log' is a file, not a subcommand. did you mean 'memprof show text.log'[?]$")
 tool_refuses(/ "a folder in place of a subcommand" "^memprof: '/' is a folder, not a subcommand. name a file in it$")
