@@ -128,7 +128,8 @@ void add_steps(marked_text& line, const leak_report& of) {
   line.add_count(of.steps);
   if (of.is_by_count) {
     line.add(of.steps == 1 ? " part" : " parts");
-    line.add(" with as many allocations each, as no segment's name repeats: snapshot(\"STEP\") at the end of each step marks them");
+    line.add(
+        " with as many allocations each, as no segment's name repeats: snapshot(\"STEP\") at the end of each step marks them");
   } else {
     line.add(of.steps == 1 ? " end" : " ends")
         .add(" of ")

@@ -127,7 +127,8 @@ void add_known(marked_text& line, const what_if_result& of) {
       line.add("scale; a run with another batch tells (--batch-run)").end_line();
     }
     if (price.inner_batch_bytes != 0) {
-      line.add_bytes(price.inner_batch_bytes, emphasis::caution).add(" of the old peak have that in another dimension and count ");
+      line.add_bytes(price.inner_batch_bytes, emphasis::caution)
+          .add(" of the old peak have that in another dimension and count ");
       line.add("as if they did not scale; a run with another batch tells (--batch-run)").end_line();
     }
   } else if (price.batch_ratio != 0) {

@@ -48,8 +48,8 @@ class growing_trace;
 /// Reads a file that is not a trace. Throws `memprof::error` if it is not a JSON profile either.
 [[nodiscard]] memprof::profile read_profile(std::FILE* file, const std::string& path);
 
-/// "; CUDA not captured: no device": what a capture should have recorded and why it did not, and how many events were lost. Empty:
-/// there is nothing.
+/// "; CUDA not captured: no device": what a capture should have recorded and why it did not, and how many events were lost.
+/// Empty: there is nothing.
 [[nodiscard]] std::string not_captured_text(const memprof::profile& profile);
 
 /// Throws `memprof::error` if a capture recorded no memory at all. That is always a mistake: a library not linked, a backend not

@@ -4,6 +4,7 @@
 #include "exit_status.hpp"
 #include "gzip.hpp"
 #include "output_file.hpp"
+#include "plain_command.hpp"
 #include "preloadable.hpp"
 #include "process_table.hpp"
 #include "recorded_run.hpp"
@@ -263,7 +264,8 @@ int run(const run_arguments& arguments) {
     const bool is_script = name.ends_with(".py") && std::filesystem::exists(name);
     if (is_script) return refuse(name, "it is a script: memprof run -- python3 " + name, not_found);
     const bool is_here = name.find('/') == name.npos && std::filesystem::is_regular_file(name);
-    return refuse(name, is_here ? "it is not in PATH; the file in this folder is ./" + name : "there is no such program", not_found);
+    return refuse(name, is_here ? "it is not in PATH; the file in this folder is ./" + name : "there is no such program",
+                  not_found);
   }
   std::filesystem::path library;
   if (!records_itself()) {

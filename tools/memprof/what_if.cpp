@@ -176,10 +176,11 @@ memprof::what_if_change change_of(const what_if_arguments& arguments, const memp
   if (!arguments.batch.empty()) change.batch = batch_of(arguments.batch);
   change.free_at_last_use = arguments.frees_at_last_use;
   if (change.free_at_last_use && run.uses.empty()) {
-    memprof::detail::raise("--free-at-last-use: '" + arguments.file + "' has no use of a block of " + run.space +
-                           ", so nothing says which is the last: record the run with memprof run --uses, MEMPROF_USES=1 or capture_options::uses; "
-                           "operators of libtorch then record theirs, in programs compiled with NDEBUG, and other programs call "
-                           "memprof::mark_use");
+    memprof::detail::raise(
+        "--free-at-last-use: '" + arguments.file + "' has no use of a block of " + run.space +
+        ", so nothing says which is the last: record the run with memprof run --uses, MEMPROF_USES=1 or capture_options::uses; "
+        "operators of libtorch then record theirs, in programs compiled with NDEBUG, and other programs call "
+        "memprof::mark_use");
   }
   return change;
 }
@@ -295,8 +296,9 @@ void add_what_if(CLI::App& program, int& status) {
   command.add_option("--offload", arguments->offload, "what it keeps is elsewhere from its end until just before the free")
       ->type_name("OWNER")
       ->allow_extra_args(false);
-  command.add_flag("--free-at-last-use", arguments->frees_at_last_use,
-                   "blocks are freed as soon as nothing uses them any more; needs a run with its uses (memprof run --uses, MEMPROF_USES=1)");
+  command.add_flag(
+      "--free-at-last-use", arguments->frees_at_last_use,
+      "blocks are freed as soon as nothing uses them any more; needs a run with its uses (memprof run --uses, MEMPROF_USES=1)");
   command.add_flag("--rank", arguments->ranks, "rank owners by what the peak would be without each");
   command.add_option("--target", arguments->target, "find the fewest owners without which the peak is at most this, as 16GiB")
       ->type_name("SIZE");

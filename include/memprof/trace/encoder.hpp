@@ -8,7 +8,6 @@
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
-#include <iterator>
 #include <string_view>
 
 namespace memprof::inline MEMPROF_ABI::detail {
@@ -80,6 +79,7 @@ class trace_encoder {
   }
 
  private:
+  static constexpr std::uint32_t place_count = 32;
   static constexpr std::ptrdiff_t prefetch_distance = 6;  ///< in events: the slots exceed a first-level cache
 
   void prefetch_slot(std::uint64_t address) const noexcept {
@@ -97,13 +97,13 @@ class trace_encoder {
       place = state_.add_ring(ring);
     }
     ring_ = &state_.rings[place];
-    places_[ring % std::size(places_)] = static_cast<std::uint8_t>(place);
+    places_[ring % place_count] = static_cast<std::uint8_t>(place);
     return out;
   }
 
   /// The same without a branch on whether the ring changes: its record is always written, and then kept or not.
   [[nodiscard, gnu::always_inline]] unsigned char* turn_between(std::uint32_t ring, unsigned char* out) noexcept {
-    const std::size_t place = places_[ring % std::size(places_)];
+    const std::size_t place = places_[ring % place_count];
     coding_state::ring_state* const next = &state_.rings[place];
     if (next->ring != ring || place >= state_.rings_used) [[unlikely]]
       return turn_to(ring, out);
@@ -227,7 +227,7 @@ class trace_encoder {
 
   coding_state state_;
   coding_state::ring_state* ring_ = nullptr;
-  std::uint8_t places_[32] = {};  ///< by id, where a ring was last among the recent ones
+  std::uint8_t places_[place_count] = {};  ///< by id, where a ring was last among the recent ones
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -69,7 +69,8 @@ TEST_CASE("profile remarks: how much of malloc's memory was not recorded is said
   reading.heap_before_bytes = 0;
   reading.unrecorded_heap_bytes = std::int64_t{114} << 20;
   profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
-  CHECK(remarks_of(profile) == std::vector<std::string>{"114 MiB of malloc's blocks were not recorded: the bytes here lack them"});
+  CHECK(remarks_of(profile) ==
+        std::vector<std::string>{"114 MiB of malloc's blocks were not recorded: the bytes here lack them"});
 }
 
 TEST_CASE("profile remarks: libraries whose events are missing are named, with what to do") {

@@ -335,7 +335,8 @@ TEST_CASE("what if: by shapes, what has the batch in another dimension than the 
       const buffer input = make(batch * 10 * 4, "[" + b + ", 10]", category::input);
       const buffer weight = make(6 * 7 * 4, "[6, 7]", category::parameter);
       const buffer of_weight = make(6 * 7 * 4, "[7, 6]", category::temporary);  // 6 in it is no batch
-      const buffer packed = make(3 * 10 * batch * 8 * 4, "[3, 10, " + b + ", 8]", category::activation);  // as PyTorch's attention
+      const buffer packed =
+          make(3 * 10 * batch * 8 * 4, "[3, 10, " + b + ", 8]", category::activation);  // as PyTorch's attention
     });
   };
   const std::int64_t rest = 2 * 6 * 7 * 4;
@@ -382,7 +383,8 @@ TEST_CASE("what if: what holds much at either peak has a row") {
       const buffer less = allocated_in("less", 10);
     }
     std::vector<buffer> many;
-    for (int index = 0; index < 30; ++index) many.push_back(allocated_in("op " + std::string(1, static_cast<char>('A' + index)), 20));
+    for (int index = 0; index < 30; ++index)
+      many.push_back(allocated_in("op " + std::string(1, static_cast<char>('A' + index)), 20));
   });
   const what_if_result found = what_if(run.history, {.without = {"gone"}});
   REQUIRE(found.before.bytes == 910);

@@ -127,8 +127,8 @@ void leave_out_scalars(std::vector<std::uint32_t>& blocks, const block_history& 
 }
 
 /// The size of each block of `run` in another one: the n-th block of an operation in one is the n-th in the other. Where an
-/// operation has more blocks in one of them, its scalars keep their size and need none in the other; and where it has as many times
-/// more as the batch is larger, its blocks scale together.
+/// operation has more blocks in one of them, its scalars keep their size and need none in the other; and where it has as many
+/// times more as the batch is larger, its blocks scale together.
 class paired_runs {
  public:
   paired_runs(const block_history& run, const block_history& other) : run_{run}, other_{other} {
@@ -189,9 +189,9 @@ class paired_runs {
       if (!unequal_.empty()) refuse(unequal_.front());
       raise("nothing scales: every block has the same size in both runs");
     }
-    ratio_ = std::max_element(bytes_by_ratio.begin(), bytes_by_ratio.end(),
-                              [](const auto& left, const auto& right) { return left.second < right.second; })
-                 ->first;
+    ratio_ = std::max_element(bytes_by_ratio.begin(), bytes_by_ratio.end(), [](const auto& left, const auto& right) {
+               return left.second < right.second;
+             })->first;
   }
 
   void scale_together(const unequal& which) {
