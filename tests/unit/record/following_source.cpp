@@ -1,5 +1,5 @@
 #include <memprof/memprof.hpp>
-#include <memprof/record/capture_calls.hpp>
+#include <memprof/record/visit_live_blocks.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 

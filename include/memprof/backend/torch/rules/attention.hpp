@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <cstddef>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -56,7 +55,7 @@ struct score_tile {
   return false;
 }
 
-/// From 2.15 on, the CPU kernel takes a copy of a tensor whose rows have gaps.
+/// The CPU kernel of 2.15 and later copies a tensor whose rows have gaps.
 [[nodiscard]] inline at::Tensor with_dense_rows(const at::Tensor& tensor) {
   return is_torch_at_least(2, 15) && tensor.stride(-1) != 1 ? torch_call::contiguous(tensor) : tensor;
 }

@@ -6,6 +6,7 @@
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/likely_result.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
+#include <memprof/backend/torch/simulation/nominal_results.hpp>
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/real_kernel.hpp>
@@ -37,7 +38,7 @@
 /// 2. The kernel is the same for all devices and calls other operators: it runs, and those are simulated.
 /// 3. All that is read has values and is small: the real kernel runs, and its results have values.
 /// 4. All that is read is small: the real kernel runs on what is there. That is as fast as a rule, and right by construction.
-///    Results of 5. to 8. get nominal values (nominal_values.hpp), for programs that read them.
+///    Results of 5. to 8. get nominal values (nominal_results.hpp), for programs that read them.
 /// 5. There is a rule: it allocates what the kernel allocates.
 /// 6. There is a shape function (Meta kernel) that was compared with the real kernel and allocates as it does.
 /// 7. The real kernel runs on what the arguments hold, mostly zeros; its results are discarded.
@@ -168,21 +169,6 @@ inline void run_kernel_for_cuda(torch_call& call, const operator_plan& plan, c10
   if (facts.is_sparse) return call.called().hasComputedKernelForDispatchKey(c10::DispatchKey::SparseCPU);
   const c10::DispatchKey key = kernel_keys(keys, facts.is_on_cuda && facts.has_tensor).highestPriorityTypeId();
   return key != c10::DispatchKey::Undefined && call.called().hasComputedKernelForDispatchKey(key);
-}
-
-/// Whether the last result says where a factorization has failed.
-[[nodiscard]] inline bool reports_failure(const operator_plan& plan) {
-  const auto& results = plan.schema->returns();
-  return !results.empty() && results.back().name() == "info";
-}
-/// A factorization of unknown data is assumed to succeed, as `_linalg_check_errors` does.
-inline void assume_success(torch_call& call) {
-  const c10::IValue& last = call.stack().back();
-  if (!last.isTensor() || !last.toTensor().defined() || !is_dense(last.toTensor())) return;
-  stand_ins replaced;
-  const at::Tensor memory = replaced.stand_in_of(last.toTensor(), true);
-  const kernel_scope scope{max_kernel_bytes, true};
-  memory.zero_();
 }
 
 /// 4. and 7.
