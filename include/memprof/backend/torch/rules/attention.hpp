@@ -63,7 +63,7 @@ struct score_tile {
 /// What the CPU kernel creates: the output, and the logarithm of the sum of each row.
 [[nodiscard]] inline std::pair<at::Tensor, at::Tensor> cpu_flash_attention(const at::Tensor& query, const at::Tensor& key) {
   const at::ScalarType sums = accumulation_type(query.scalar_type());
-  at::Tensor output = torch_call::empty_like(query);
+  at::Tensor output = is_torch_at_least(2, 6) ? torch_call::empty_like(query) : with_exchanged_heads(query);
   at::Tensor logsumexp =
       torch_call::transposed(torch_call::empty({query.size(0), query.size(2), query.size(1)}, query, sums), 1, 2);
   // Each thread holds the scores of one tile, their maxima and sums, and the tile's output.

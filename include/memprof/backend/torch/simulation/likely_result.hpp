@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/likely_shares.hpp>
-#include <memprof/backend/torch/simulation/nominal_values.hpp>
+#include <memprof/backend/torch/simulation/nominal_results.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
