@@ -2018,7 +2018,8 @@ void record_words(registry& shared, thread_slot& self, std::uint64_t address, st
 /// killed cannot say so at its end. Under the lock.
 [[gnu::cold]] inline void lose_event(registry& shared) noexcept {
   const std::uint64_t dropped = shared.dropped_events.fetch_add(1, std::memory_order_relaxed) + 1;
-  if (!std::has_single_bit(dropped) || shared.put_event == nullptr) return;
+  // A thread that forks may be in the child already, where the trace is the parent's.
+  if (!std::has_single_bit(dropped) || shared.put_event == nullptr || registry_guard::is_forking(shared)) return;
   const std::uint64_t reentrant = shared.reentrant_events.load(std::memory_order_relaxed);
   shared.put_event(shared, {0, dropped, reentrant, 0, event_kind::lost_events, any_space, 0});
 }
