@@ -141,6 +141,13 @@ recorded train(int layers) {
   });
 }
 
+/// A block of float32 numbers of that shape.
+buffer shaped(std::size_t bytes, const std::string& shape, category kind) {
+  buffer made(bytes);
+  memprof::annotate(made.address(), {.shape = shape, .dtype = "float32", .category = kind});
+  return made;
+}
+
 }  // namespace
 
 TEST_CASE("what if: the peak without an owner is another one, not the old one minus the owner") {
@@ -278,20 +285,15 @@ TEST_CASE("what if: another element type changes what is known to hold real numb
 TEST_CASE("what if: by shapes, what scales with the batch is what has it in its first dimension") {
   const auto run_with = [](std::size_t batch) {
     return record([batch] {
-      const auto make = [](std::size_t bytes, const std::string& shape, category kind) {
-        buffer made(bytes);
-        memprof::annotate(made.address(), {.shape = shape, .dtype = "float32", .category = kind});
-        return made;
-      };
       const auto scope = memprof::track_operation("step");
       const std::string b = std::to_string(batch);
-      const buffer weight = make(8 * 16 * 4, "[8, 16]", category::parameter);
+      const buffer weight = shaped(8 * 16 * 4, "[8, 16]", category::parameter);
       const buffer transposed =
-          make(16 * 8 * 4, "[16, 8]", category::temporary);  // 16 is a multiple of the batch, but a weight's
-      const buffer input = make(batch * 10 * 4, "[" + b + ", 10]", category::input);
-      const buffer tokens = make(batch * 10 * 8 * 4, "[" + std::to_string(batch * 10) + ", 8]", category::activation);
-      const buffer heads = make(batch * 4 * 10 * 10 * 4, "[" + std::to_string(batch * 4) + ", 10, 10]", category::activation);
-      const buffer mask = make(12 * 12 * 4, "[12, 12]", category::activation);
+          shaped(16 * 8 * 4, "[16, 8]", category::temporary);  // 16 is a multiple of the batch, but a weight's
+      const buffer input = shaped(batch * 10 * 4, "[" + b + ", 10]", category::input);
+      const buffer tokens = shaped(batch * 10 * 8 * 4, "[" + std::to_string(batch * 10) + ", 8]", category::activation);
+      const buffer heads = shaped(batch * 4 * 10 * 10 * 4, "[" + std::to_string(batch * 4) + ", 10, 10]", category::activation);
+      const buffer mask = shaped(12 * 12 * 4, "[12, 12]", category::activation);
       const buffer unknown(7);
     });
   };
@@ -325,18 +327,13 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
 TEST_CASE("what if: by shapes, what has the batch in another dimension than the first does not scale, and is said") {
   const auto run_with = [](std::size_t batch) {
     return record([batch] {
-      const auto make = [](std::size_t bytes, const std::string& shape, category kind) {
-        buffer made(bytes);
-        memprof::annotate(made.address(), {.shape = shape, .dtype = "float32", .category = kind});
-        return made;
-      };
       const auto scope = memprof::track_operation("attention");
       const std::string b = std::to_string(batch);
-      const buffer input = make(batch * 10 * 4, "[" + b + ", 10]", category::input);
-      const buffer weight = make(6 * 7 * 4, "[6, 7]", category::parameter);
-      const buffer of_weight = make(6 * 7 * 4, "[7, 6]", category::temporary);  // 6 in it is no batch
+      const buffer input = shaped(batch * 10 * 4, "[" + b + ", 10]", category::input);
+      const buffer weight = shaped(6 * 7 * 4, "[6, 7]", category::parameter);
+      const buffer of_weight = shaped(6 * 7 * 4, "[7, 6]", category::temporary);  // 6 in it is no batch
       const buffer packed =
-          make(3 * 10 * batch * 8 * 4, "[3, 10, " + b + ", 8]", category::activation);  // as PyTorch's attention
+          shaped(3 * 10 * batch * 8 * 4, "[3, 10, " + b + ", 8]", category::activation);  // as PyTorch's attention
     });
   };
   const std::int64_t rest = 2 * 6 * 7 * 4;
