@@ -1,5 +1,5 @@
 // The program memprof with the subcommand estimate alone.
-#include "estimate.hpp"
+#include "commands.hpp"
 #include "exit_status.hpp"
 
 #include <CLI/App.hpp>

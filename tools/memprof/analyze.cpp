@@ -1,5 +1,4 @@
-#include "analyze.hpp"
-
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"

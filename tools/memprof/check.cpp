@@ -1,6 +1,5 @@
-#include "check.hpp"
-
 #include "check_settings.hpp"
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"

@@ -1,5 +1,4 @@
-#include "convert.hpp"
-
+#include "commands.hpp"
 #include "conversion.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"

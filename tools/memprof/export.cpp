@@ -1,5 +1,4 @@
-#include "export.hpp"
-
+#include "commands.hpp"
 #include "conversion.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"

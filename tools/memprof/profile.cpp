@@ -1,5 +1,4 @@
-#include "profile.hpp"
-
+#include "commands.hpp"
 #include "conversion.hpp"
 #include "help_text.hpp"
 

@@ -1,5 +1,4 @@
-#include "report.hpp"
-
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "growing_trace.hpp"

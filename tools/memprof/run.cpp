@@ -1,5 +1,4 @@
-#include "run.hpp"
-
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"

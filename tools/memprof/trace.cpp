@@ -1,5 +1,4 @@
-#include "trace.hpp"
-
+#include "commands.hpp"
 #include "complain.hpp"
 #include "conversion.hpp"
 #include "exit_status.hpp"

@@ -1,5 +1,4 @@
-#include "tt_mlir.hpp"
-
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"

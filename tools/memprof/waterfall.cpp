@@ -1,5 +1,4 @@
-#include "waterfall.hpp"
-
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "gzip.hpp"

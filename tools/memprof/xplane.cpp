@@ -1,6 +1,5 @@
-#include "xplane.hpp"
-
 #include "class_rules.hpp"
+#include "commands.hpp"
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"

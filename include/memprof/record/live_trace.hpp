@@ -58,24 +58,10 @@ class live_trace {
 
   /// Out of line, so that folding costs no more where there is no file.
   [[gnu::noinline]] void events(const event* first, const event* last, std::uint32_t ring) noexcept {
-    while (state_ == state::recording) {
-      encoded_bytes out = buffers_.room();
-      first = encoder_->encode(first, last, ring, out);
-      buffers_.keep(out);
-      if (first == last) return;
-      next_chunk();
-    }
-    missing_ += static_cast<std::uint64_t>(last - first);
+    encode(first, last, [&](const event* next, encoded_bytes& out) { return encoder_->encode(next, last, ring, out); });
   }
   [[gnu::noinline]] void events(const ordered_event* first, const ordered_event* last) noexcept {
-    while (state_ == state::recording) {
-      encoded_bytes out = buffers_.room();
-      first = encoder_->encode(first, last, out);
-      buffers_.keep(out);
-      if (first == last) return;
-      next_chunk();
-    }
-    missing_ += static_cast<std::uint64_t>(last - first);
+    encode(first, last, [&](const ordered_event* next, encoded_bytes& out) { return encoder_->encode(next, last, out); });
   }
   void info(const capture_info& info) {
     define(control::header, encode_info(info));
@@ -205,6 +191,19 @@ class live_trace {
   [[nodiscard]] bool start_thread() noexcept;
 
   // --- the open chunk -----------------------------------------------------------------------------------------------
+
+  /// `encode_into(first, out)` encodes what has room and returns the first event that has none.
+  template <class Event>
+  [[gnu::always_inline]] void encode(const Event* first, const Event* last, auto&& encode_into) noexcept {
+    while (state_ == state::recording) {
+      encoded_bytes out = buffers_.room();
+      first = encode_into(first, out);
+      buffers_.keep(out);
+      if (first == last) return;
+      next_chunk();
+    }
+    missing_ += static_cast<std::uint64_t>(last - first);
+  }
 
   bool define(control kind, std::string_view payload, std::string_view more = {}) noexcept {
     const std::size_t size = trace_encoder::control_bytes(payload.size() + more.size());
