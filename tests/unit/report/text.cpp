@@ -511,6 +511,8 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
     CHECK(contains(all, line));
   }
   CHECK(contains(shown(), " more kinds of anomalies\n"));
+  profile.anomalies.missing_events = 1;
+  CHECK(contains(shown({.all_faults = true}), "1 or more events missing from the trace"));
   memprof::profile endless = training();
   endless.anomalies.other_segments = 1;
   endless.anomalies.other_operations = 1200;

@@ -38,7 +38,7 @@ inline constexpr counted_event lost_events[] = {
      " dropped from full rings (overflow::drop): use overflow::drain or a larger ring_capacity"},
     {&event_anomalies::reentrant_events, "event", "events",
      " lost in signal handlers that interrupted the recording of another event"},
-    {&event_anomalies::missing_events, "or more event", "or more events", " missing from the trace"},
+    {&event_anomalies::missing_events, "or more events", "or more events", " missing from the trace"},
     {&event_anomalies::rejected_events, "event", "events", " rejected: impossible values, or no memory to keep them"},
     {&event_anomalies::missing_fact_rows, "row", "rows",
      " of the tables of facts missing from the trace, or beyond what fits into memory"},
