@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from .torch._modules import ModuleScopes
     from .torch._simulation import Simulation
+    from .torch._steps import OptimizerSteps
     from .torch._storages import StorageCopies
 
     Category = Literal["", "other", "parameter", "gradient", "optimizer_state", "activation", "temporary", "input", "kv_cache"]
@@ -47,8 +48,9 @@ class Capture:
     `device` names a preset (`memprof.device_presets`) or a file that describes a device: limits for the memory spaces it names.
     With `trace`, every event is kept in memory (`Capture.trace`); with `trace_file`, they are written to that file as they happen.
     With `torch`, by default where the program has imported torch, the tensors of libtorch are recorded, and with `modules`, modules are
-    operations (`memprof.torch`). With `infer_operations`, threads without an operation work for the one that is open on the thread that
-    begins the capture. With `uses`, the trace says when libtorch's operators use each block, for `memprof what-if --free-at-last-use`.
+    operations (`memprof.torch`). With `steps`, each step of an optimizer ends a segment, until the program makes a snapshot of its own.
+    With `infer_operations`, threads without an operation work for the one that is open on the thread that begins the capture. With
+    `uses`, the trace says when libtorch's operators use each block, for `memprof what-if --free-at-last-use`.
     With `stacks`, it has the lines of Python that asked for the tensors from 64 KiB on, or from a size on, as "1 MiB": `Trace.peak_callers`.
     Raises `Error` while another capture is active.
     """
@@ -71,8 +73,10 @@ class Capture:
         stacks: bool | int | str = False,
         torch: bool | None = None,
         modules: bool = True,
+        steps: bool = True,
     ) -> None:
         self._profile: _core.Profile | None = None
+        self._steps: OptimizerSteps | None = None
         self._scopes: ModuleScopes | None = None
         self._storages: StorageCopies | None = None
         if _holder and _core.is_capturing():
@@ -99,28 +103,32 @@ class Capture:
             torch=torch,
         )
         if torch:
-            self._began_torch(modules)
+            self._began_torch(modules, steps)
 
-    def _began_torch(self, modules: bool) -> None:
+    def _began_torch(self, modules: bool, steps: bool) -> None:
         if not self._simulates:
             from .torch import record_cuda
 
             record_cuda()
+        if steps:
+            from .torch._steps import OptimizerSteps
+
+            self._steps = OptimizerSteps()
         if modules:
             from .torch._modules import ModuleScopes
 
-            self._scopes = ModuleScopes()
+            self._scopes = ModuleScopes(steps=self._steps)
         from .torch._storages import StorageCopies
 
         self._storages = StorageCopies()
 
-    def record_torch(self, modules: bool = True) -> None:
+    def record_torch(self, modules: bool = True, steps: bool = True) -> None:
         """Records libtorch from now on, for a capture that was begun with `torch=False` before the program imported torch."""
         from .torch._library import load
 
         load()
         self._core.attach_torch()
-        self._began_torch(modules)
+        self._began_torch(modules, steps)
 
     def _begin(self, **options: Any) -> _core._Capture:
         return _core._Capture(no_dispatch=False, **options)
@@ -156,6 +164,9 @@ class Capture:
     def end(self, name: str = "END_TRACE") -> None:
         """Ends the capture; its last segment gets that name. Does nothing if it has already ended."""
         was_active = self.is_active
+        if self._steps is not None:
+            self._steps.remove()
+            self._steps = None
         self._core.end(name)
         if was_active:
             self._profile = self._core.profile()

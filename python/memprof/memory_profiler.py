@@ -133,7 +133,7 @@ class MemoryTracker:
         if capture is None or not self.is_active:
             return
         try:
-            capture.record_torch()
+            capture.record_torch(steps=False)
         except _core.Error as fault:
             say(f"tensors are not recorded: {fault}")
 

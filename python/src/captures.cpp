@@ -22,6 +22,7 @@
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/trace.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,20 @@ using without_gil = nb::call_guard<nb::gil_scoped_release>;
 
 [[nodiscard]] constexpr memprof::run_mode mode_of(bool no_dispatch) noexcept {
   return no_dispatch ? memprof::run_mode::no_dispatch : memprof::run_mode::normal;
+}
+
+/// The capture in which the program has last made a snapshot of its own; 0: none.
+std::atomic<std::uint32_t> marked_capture{0};
+
+void snapshot_of_program(std::string_view name) {
+  marked_capture = memprof::detail::active_capture();
+  memprof::snapshot(name);
+}
+
+/// Ends a segment where a step has ended, unless the program ends its segments itself.
+void end_step(std::string_view name) {
+  const std::uint32_t active = memprof::detail::active_capture();
+  if (active != 0 && marked_capture != active) memprof::snapshot(name);
 }
 
 /// A capture and the trace that it fills.
@@ -62,7 +77,10 @@ class capture {
     (void)memprof::detail::keep_backends(number_, torch_library::attach(mode_, device_, caller));
   }
   [[nodiscard]] bool is_active() const noexcept { return number_ != 0 && memprof::detail::active_capture() == number_; }
-  void snapshot(std::string_view name) { guard_->snapshot(name); }
+  void snapshot(std::string_view name) {
+    if (is_active()) marked_capture = number_;
+    guard_->snapshot(name);
+  }
   void end(std::string_view name) {
     if (is_active()) put_stacks();
     guard_->end(name);
@@ -197,9 +215,8 @@ void bind_captures(nb::module_& module) {
           },
           "address"_a, "nbytes"_a = 0, "Records that a block is about to be freed; `nbytes`, if given, is checked.");
 
-  module.def(
-      "snapshot", [](std::string_view name) { memprof::snapshot(name); }, "name"_a,
-      "Ends the current segment, which gets that name, and begins the next. Does nothing without a capture.");
+  module.def("snapshot", snapshot_of_program, "name"_a,
+             "Ends the current segment, which gets that name, and begins the next. Does nothing without a capture.");
   module.def(
       "memory_checkpoint", [](std::string_view name) { memprof::memory_checkpoint(name); }, "name"_a,
       "Keeps what is live at this moment under that name (`Profile.checkpoints`), and ends no segment.");
@@ -216,6 +233,7 @@ void bind_captures(nb::module_& module) {
   module.def(
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
   module.def("_mark_time", mark_time);
+  module.def("_end_step", end_step, "name"_a);
   module.def("_begin_torch_operators", torch_library::begin_operators);
   module.def("_end_torch_operators", torch_library::end_operators);
   module.def(

@@ -85,6 +85,20 @@ void pack_file(const std::filesystem::path& path) {
 using namespace nb::literals;
 using without_gil = nb::call_guard<nb::gil_scoped_release>;
 
+/// Nothing for which the events must be read.
+[[nodiscard]] std::string representation_of(const recorded_trace& self) {
+  return self.read([]<class Source>(const Source& source) -> std::string {
+    if constexpr (is_file<Source>) {
+      std::error_code ignored;
+      const std::uintmax_t bytes = std::filesystem::file_size(source.path, ignored);
+      const std::string size = ignored ? "gone" : std::to_string(bytes) + " bytes";
+      return "<memprof.Trace '" + source.path.string() + "', " + size + '>';
+    } else {
+      return "<memprof.Trace in memory, " + std::to_string(source.size()) + " events>";
+    }
+  });
+}
+
 void write_html(const recorded_trace& self, const path_argument& path, const std::string& title) {
   memprof::html_options options{.title = title};
   options.calls_of_stack = memprof::calls_by_name();
@@ -250,6 +264,7 @@ void bind_traces(nb::module_& module) {
           "The profile of the trace. With `lifetimes`, its spaces have `facets`, which takes several times as long.")
       .def("write_html", write_html, "path"_a, "title"_a = "", without_gil{},
            "Writes the page of the trace: who owned the memory at each moment, operations and blocks over time.")
+      .def("__repr__", representation_of)
       .def("save", save, "path"_a, without_gil{}, "Writes a trace in memory to a file, which `memprof show` and others read.")
       .def(
           "table",

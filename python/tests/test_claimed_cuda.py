@@ -182,7 +182,8 @@ def test_memory_stats_and_their_summary(claimed: memprof.Capture) -> None:
     assert (stats["allocated_bytes.all.peak"], stats["reserved_bytes.all.peak"]) == (8 * MiB, 20 * MiB)
     assert (stats["allocation.all.allocated"], stats["allocation.all.freed"], stats["num_ooms"]) == (2, 1, 0)
     assert "4096 KiB" in torch.cuda.memory_summary()
-    assert torch.accelerator.memory_allocated() == 4 * MiB
+    if hasattr(torch.accelerator, "memory_allocated"):  # 2.9 or later
+        assert torch.accelerator.memory_allocated() == 4 * MiB
     del x
 
 

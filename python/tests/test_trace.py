@@ -3,6 +3,7 @@ from __future__ import annotations
 import gzip
 import json
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -166,3 +167,22 @@ def test_the_allocators_model_says_whether_it_fits() -> None:
     assert "forward" in str(short)
     with pytest.raises(memprof.Error, match="max_split"):
         capture.trace.fit(0, alloc_conf="max_splits:1")
+
+
+def test_a_trace_says_where_it_is_and_how_large(recorded: memprof.Capture, tmp_path: pathlib.Path) -> None:
+    def events_of(blocks: int) -> int:
+        memory = memprof.MemorySpace("dram")
+        with memprof.capture(trace=True) as capture:
+            for block in range(blocks):
+                memory.allocate(0x1000 + 64 * block, 64)
+        found = re.fullmatch(r"<memprof\.Trace in memory, (\d+) events>", repr(capture.trace))
+        assert found is not None
+        return int(found[1])
+
+    assert events_of(105) - events_of(5) == 100
+    path = tmp_path / "run.memtrace"
+    recorded.trace.save(path)
+    trace = memprof.Trace(path)
+    assert repr(trace) == f"<memprof.Trace '{path}', {path.stat().st_size} bytes>"
+    path.unlink()
+    assert repr(trace) == f"<memprof.Trace '{path}', gone>"

@@ -5,6 +5,7 @@
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/analysis/baseline.hpp>
+#include <memprof/toolkit/analysis/program_name.hpp>
 #include <memprof/toolkit/analysis/waterfall/operation_part.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -47,24 +48,6 @@ program_names names_in(const run_baseline& of) {
     }
   }
   return names;
-}
-
-/// The name of the file that a command line runs; of Python's, that of its script or module.
-std::string program_in(std::string_view command_line) {
-  const auto next_word = [&] {
-    const std::string_view word = command_line.substr(0, command_line.find(' '));
-    command_line.remove_prefix(std::min(command_line.size(), word.size() + 1));
-    return word;
-  };
-  const auto name_of = [](std::string_view path) { return path.substr(path.rfind('/') + 1); };
-  const std::string_view program = name_of(next_word());
-  if (!program.starts_with("python")) return std::string{program};
-  while (!command_line.empty()) {
-    const std::string_view word = next_word();
-    if (word == "-c") break;
-    if (!word.empty() && word.front() != '-') return std::string{name_of(word)};
-  }
-  return std::string{program};
 }
 
 std::size_t count_of_common(const std::set<std::string>& left, const std::set<std::string>& right) {

@@ -35,7 +35,8 @@ cached_block* device_blocks::take_addresses(block_pool& pool, std::uint64_t stre
   constexpr std::uint64_t end = std::uint64_t{1} << 63;
   const auto size = static_cast<std::uint64_t>(bytes);
   const std::uint64_t room = (size + alignment - 1) / alignment * alignment + alignment;
-  if (descend ? size >= first_address - alignment || room >= last_address_ : size >= end - next_address_) return nullptr;
+  descend = descend && size < first_address - alignment && room < last_address_;  // else there are none below
+  if (!descend && size >= end - next_address_) return nullptr;
   cached_block& block = blocks_.take();
   if (descend) last_address_ -= room;
   block.address = descend ? last_address_ : next_address_;

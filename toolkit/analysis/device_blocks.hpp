@@ -51,7 +51,7 @@ class device_blocks {
   void free_segment(cached_block& block);
 
   /// Reserves a block of addresses without memory, in no pool: cuMemAddressReserve. Null if none are left. Addresses ascend, or
-  /// descend.
+  /// descend as long as there are any below.
   [[nodiscard]] cached_block* take_addresses(block_pool& pool, std::uint64_t stream, std::int64_t bytes, bool descend = false);
   /// Returns the addresses of an unmapped block that is in no pool.
   void give_back_addresses(cached_block& block) noexcept { blocks_.give_back(block); }

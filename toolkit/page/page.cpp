@@ -5,6 +5,7 @@
 #include <memprof/profile/build.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/program_name.hpp>
 #include <memprof/toolkit/format/gzip.hpp>
 #include <memprof/toolkit/format/trace_source_view.hpp>
 #include <memprof/toolkit/page/base64.hpp>
@@ -36,11 +37,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 namespace {
 
-/// The program of a command line without its folder; "memprof" if unknown.
+/// The program of a command line, or Python's script, without its folder; "memprof" if unknown.
 [[nodiscard]] std::string title_of(const profile& of, const html_options& options) {
   if (!options.title.empty()) return options.title;
-  std::string program = of.process.command_line.substr(0, of.process.command_line.find(' '));
-  program.erase(0, program.find_last_of('/') + 1);  // npos + 1 is 0
+  std::string program = program_in(of.process.command_line);
   if (!program.empty()) return program;
   return options.source.empty() ? "memprof" : options.source;
 }

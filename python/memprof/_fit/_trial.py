@@ -46,7 +46,7 @@ class Trial:
         if self._plan.is_first:
             self._watch_argparse()
         try:
-            self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False)
+            self._capture = NoDispatch(device=self._plan.device, trace=True, modules=False, steps=False)
         except _core.Error as fault:
             self._write(Outcome(ended="raised", status=2, fault=str(fault)))
         make_changes(self._plan.changes)

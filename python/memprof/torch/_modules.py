@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, MutableMapping
     from typing import Any
 
+    from ._steps import OptimizerSteps
+
     NamedModule = tuple[weakref.ref[torch.nn.Module], str]
 
 
@@ -24,10 +26,10 @@ class ModuleScopes:
 
     Parameters and buffers are named when a module registers them, by their path when the outermost module is first called; the
     state of optimizers, after the step that creates it. With `whole_paths`, an operation is named by the module's whole path, which is
-    in the name of its backward pass, too: "gradients of h.3.mlp".
+    in the name of its backward pass, too: "gradients of h.3.mlp". `steps` hear of calls.
     """
 
-    def __init__(self, whole_paths: bool = False) -> None:
+    def __init__(self, whole_paths: bool = False, steps: OptimizerSteps | None = None) -> None:
         self._whole_paths = whole_paths
         #: The outermost modules that were called.
         self.roots: weakref.WeakSet[torch.nn.Module] = weakref.WeakSet()
@@ -40,7 +42,7 @@ class ModuleScopes:
             register_optimizer_step_post_hook(self._after_step).remove,
         ]
         self._original: Callable[..., Any] = torch.nn.Module._call_impl
-        setattr(torch.nn.Module, "_call_impl", self._call())
+        setattr(torch.nn.Module, "_call_impl", self._call(steps))
 
     def remove(self) -> None:
         if self._undo:
@@ -48,14 +50,17 @@ class ModuleScopes:
         while self._undo:
             self._undo.pop()()
 
-    def _call(self) -> Callable[..., Any]:
+    def _call(self, steps: OptimizerSteps | None) -> Callable[..., Any]:
         original, operation, name_tree = self._original, _core._Operation, self._name_tree
+        waiting = [] if steps is None else steps.waiting
         find = self._names.get
         is_compiling: Callable[[], bool] = torch.compiler.is_compiling
 
         def call(module: torch.nn.Module, *args: Any, **kwargs: Any) -> Any:
             if is_compiling():  # the compiler looks into this function, and must see nothing of memprof
                 return original(module, *args, **kwargs)
+            if waiting and steps is not None:
+                steps.module_is_called()
             known = find(id(module))
             if known is None or known[0]() is not module:
                 known = name_tree(module)

@@ -338,6 +338,19 @@ TEST_CASE("caching allocator: addresses are never given twice, so that they end 
   CHECK(served == 7);  // below 2^63
 }
 
+TEST_CASE("caching allocator: where addresses cannot descend any further, they ascend") {
+  caching_allocator allocator{{.descending_addresses = true}};
+  const cached_block* const first = allocator.allocate(std::uint64_t{3} << 43);
+  const cached_block* const second = allocator.allocate(std::uint64_t{3} << 43);  // 48 TiB of 32
+  const cached_block* const third = allocator.allocate(std::uint64_t{1} << 40);
+  REQUIRE((first != nullptr && second != nullptr && third != nullptr));
+  CHECK(first->address < std::uint64_t{1} << 45);
+  CHECK(second->address == std::uint64_t{1} << 45);
+  CHECK(third->address < first->address);
+  CHECK(allocator.allocate((std::uint64_t{1} << 60) - 1) != nullptr);
+  CHECK(allocator.stats().num_ooms == 0);
+}
+
 TEST_CASE("caching allocator: a withdrawn block leaves its segment, and is not among the sums") {
   caching_allocator allocator;
   allocator.withdraw(allocator.allocate(megabytes(5)));

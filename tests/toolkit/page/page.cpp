@@ -564,6 +564,21 @@ TEST_CASE("write_html: many memory spaces share the rows", "[html]") {
   CHECK(page.text.size() < 4'000'000);
 }
 
+TEST_CASE("write_html: the title is the name of the program, or of the script that Python runs", "[html]") {
+  const auto title_of = [](const char* command_line) {
+    trace source;
+    memprof::extend::capture_info info;
+    info.process.command_line = command_line;
+    trace_writer{source, info}.finish();
+    return page_of(source).run["title"].get<std::string>();
+  };
+  CHECK(title_of("build/trainer --steps 3") == "trainer");
+  CHECK(title_of("/usr/bin/python3.11 -u src/train.py --batch-size 16") == "train.py");
+  CHECK(title_of("python3 -m package.train") == "package.train");
+  CHECK(title_of("python3 -c pass") == "python3");
+  CHECK(title_of("") == "memprof");
+}
+
 TEST_CASE("write_html: of many segments a page keeps those that somebody will look for", "[html]") {
   trace source;
   trace_writer writer{source};
