@@ -376,6 +376,27 @@ def test_order_statistics_of_unknown_numbers_are_in_order() -> None:
         torch.distributions.MultivariateNormal(torch.zeros(300, 300), torch.eye(300)).sample()
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_a_tensor_equals_its_copy(dtype: Any) -> None:
+    with memprof.no_dispatch() as capture:
+        x = (torch.randn(3000, 1000) * 100).to(dtype)
+        row = x[5]
+        assert torch.equal(x, x.clone()) and (x == x.clone()).all() and torch.equal(x.t(), x.t().contiguous())
+        assert torch.equal(row, row.clone()) and (row == row.clone()).all() and torch.equal(row.clone(), row.clone())
+        before = [x.clone(), row.clone()]
+        x.add_(1)
+        assert not torch.equal(x, before[0]) and not torch.equal(x[5], before[1])
+        assert not torch.equal(x, x[:-1])
+    assert ("aten::equal", "", 6, 1) in reads(capture) and not capture.profile.exact
+    with memprof.no_dispatch() as capture:
+        x = torch.randn(300, 1000)
+        assert torch.equal(x, x) and torch.equal(torch.ones(3), torch.ones(3)) and not torch.equal(x, x[:-1])
+        assert not torch.equal(torch.arange(3), torch.arange(3) + 1)
+    with pytest.raises(memprof.Error, match="unknown table"):
+        reads(capture)
+    assert capture.profile.exact
+
+
 def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:
     pytest.importorskip("numpy")
 
