@@ -346,6 +346,48 @@ def test_sizes_by_late_draws_are_listed_until_the_generator_is_seeded() -> None:
     assert is_listed(drawn_into)
 
 
+def test_an_integer_or_a_decision_that_is_drawn_late_is_listed() -> None:
+    def listed(read: Callable[[], object], seeds: bool = False) -> list[tuple[str, str, int, int]]:
+        with memprof.no_dispatch() as capture:
+            torch.randn(300, 300)  # is not drawn
+            if seeds:
+                torch.manual_seed(1)
+            read()
+        if capture.profile.exact:
+            with pytest.raises(memprof.Error, match="unknown table"):
+                reads(capture)
+            return []
+        return reads(capture)
+
+    steers = [("aten::item", "", 1, 1)]
+    assert listed(lambda: int(torch.randint(2, 9, ()).item())) == steers
+    assert listed(lambda: int(torch.randint(2, 9, (4,)).max() + 1)) == steers
+    assert listed(lambda: int(torch.randint(2, 9, ()).item()), seeds=True) == []
+    assert listed(lambda: torch.rand([]) < 0.1 and None) == [("aten::is_nonzero", "", 1, 1)]
+    assert listed(lambda: (torch.randn([]) < 0).item()) == steers
+    # Layers are dropped with this probability, which is nothing by default: no draw is less.
+    assert listed(lambda: torch.rand([]) < 0.0 and None) == listed(lambda: (torch.rand([]) >= 1).item()) == []
+    assert listed(lambda: torch.rand([]).mul_(2) > 1 and None) == [("aten::is_nonzero", "", 1, 1)]
+    assert listed(lambda: torch.empty((), dtype=torch.int64).random_().item()) == []  # a seed, as loaders draw
+    assert listed(lambda: print(torch.rand(()).item())) == []
+    assert listed(lambda: next(iter(torch.utils.data.DataLoader(range(9), shuffle=True)))) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_products_with_large_matrices_peak_as_in_a_real_run(make: str) -> None:
+    def program() -> None:
+        few = getattr(torch.eye(100), make)()  # 40 kB: known
+        torch.sparse.mm(few, torch.zeros(100, 400))
+
+    if make != "to_sparse_csc":  # has no such product
+        assert simulated(program)[0] == real(program)[0]
+    with memprof.no_dispatch() as capture:
+        getattr(torch.randn(200, 200).relu(), make)()
+    # How many of the numbers are not zero.
+    assert not capture.profile.exact
+    assert any(str(row["name"]).startswith("aten::_to_sparse") for row in capture.profile.table("assumed_sizes").rows())
+
+
 def test_a_sparse_sum_over_late_draws_is_listed() -> None:
     def listed(seed: int | None) -> list[str]:
         with memprof.no_dispatch() as capture:
