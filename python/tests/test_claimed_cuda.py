@@ -396,6 +396,21 @@ def test_an_encoder_with_a_mask_stays_padded(claimed: memprof.Capture) -> None:
     assert row["assumed"] == row["most"] == 4 * 20 * row["count"]
 
 
+def test_nested_tensors(claimed: memprof.Capture) -> None:
+    rows = [torch.randn(length, 64, device="cuda") for length in (20, 30, 7)]
+    nested = torch.nested.nested_tensor(rows, requires_grad=True)
+    assert live(claimed) == 2 * 4 * 57 * 64  # the rows, and their copy without padding
+    layer = torch.nn.Linear(64, 128).cuda()
+    padded = torch.nested.to_padded_tensor(torch.nn.functional.gelu(layer(nested)), 0.0)
+    assert padded.is_cuda and padded.shape == (3, 30, 128)
+    padded.square().mean().backward()
+    assert nested.grad is not None and nested.grad.is_nested and nested.grad.is_cuda
+    moved = torch.nested.nested_tensor([torch.randn(length, 64) for length in (20, 30)]).cuda()
+    assert (moved + moved).softmax(-1).is_cuda and moved.cpu().unbind()[1].shape == (30, 64)
+    listed = {row["name"] for row in claimed.profile.table("approximations").rows()}
+    assert "aten::to_padded_tensor" in listed and "aten::_nested_tensor_size" not in listed
+
+
 def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:
     model = Mixer().cuda()
     torch.save(model.state_dict(), tmp_path / "model.pt")

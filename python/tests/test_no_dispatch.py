@@ -346,6 +346,48 @@ def test_sizes_by_late_draws_are_listed_until_the_generator_is_seeded() -> None:
     assert is_listed(drawn_into)
 
 
+def test_an_integer_or_a_decision_that_is_drawn_late_is_listed() -> None:
+    def listed(read: Callable[[], object], seeds: bool = False) -> list[tuple[str, str, int, int]]:
+        with memprof.no_dispatch() as capture:
+            torch.randn(300, 300)  # is not drawn
+            if seeds:
+                torch.manual_seed(1)
+            read()
+        if capture.profile.exact:
+            with pytest.raises(memprof.Error, match="unknown table"):
+                reads(capture)
+            return []
+        return reads(capture)
+
+    steers = [("aten::item", "", 1, 1)]
+    assert listed(lambda: int(torch.randint(2, 9, ()).item())) == steers
+    assert listed(lambda: int(torch.randint(2, 9, (4,)).max() + 1)) == steers
+    assert listed(lambda: int(torch.randint(2, 9, ()).item()), seeds=True) == []
+    assert listed(lambda: torch.rand([]) < 0.1 and None) == [("aten::is_nonzero", "", 1, 1)]
+    assert listed(lambda: (torch.randn([]) < 0).item()) == steers
+    # Layers are dropped with this probability, which is nothing by default: no draw is less.
+    assert listed(lambda: torch.rand([]) < 0.0 and None) == listed(lambda: (torch.rand([]) >= 1).item()) == []
+    assert listed(lambda: torch.rand([]).mul_(2) > 1 and None) == [("aten::is_nonzero", "", 1, 1)]
+    assert listed(lambda: torch.empty((), dtype=torch.int64).random_().item()) == []  # a seed, as loaders draw
+    assert listed(lambda: print(torch.rand(()).item())) == []
+    assert listed(lambda: next(iter(torch.utils.data.DataLoader(range(9), shuffle=True)))) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_sparse_products_with_large_matrices_peak_as_in_a_real_run(make: str) -> None:
+    def program() -> None:
+        few = getattr(torch.eye(100), make)()  # 40 kB: known
+        torch.sparse.mm(few, torch.zeros(100, 400))
+
+    if make != "to_sparse_csc":  # has no such product
+        assert simulated(program)[0] == real(program)[0]
+    with memprof.no_dispatch() as capture:
+        getattr(torch.randn(200, 200).relu(), make)()
+    # How many of the numbers are not zero.
+    assert not capture.profile.exact
+    assert any(str(row["name"]).startswith("aten::_to_sparse") for row in capture.profile.table("assumed_sizes").rows())
+
+
 def test_a_sparse_sum_over_late_draws_is_listed() -> None:
     def listed(seed: int | None) -> list[str]:
         with memprof.no_dispatch() as capture:
@@ -374,6 +416,27 @@ def test_order_statistics_of_unknown_numbers_are_in_order() -> None:
         assert (fives % 1 == 0).all() and (fives.floor() == fives).all()
         torch.distributions.Multinomial(5, probs=x.softmax(-1)).sample()
         torch.distributions.MultivariateNormal(torch.zeros(300, 300), torch.eye(300)).sample()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
+def test_a_tensor_equals_its_copy(dtype: Any) -> None:
+    with memprof.no_dispatch() as capture:
+        x = (torch.randn(3000, 1000) * 100).to(dtype)
+        row = x[5]
+        assert torch.equal(x, x.clone()) and (x == x.clone()).all() and torch.equal(x.t(), x.t().contiguous())
+        assert torch.equal(row, row.clone()) and (row == row.clone()).all() and torch.equal(row.clone(), row.clone())
+        before = [x.clone(), row.clone()]
+        x.add_(1)
+        assert not torch.equal(x, before[0]) and not torch.equal(x[5], before[1])
+        assert not torch.equal(x, x[:-1])
+    assert ("aten::equal", "", 6, 1) in reads(capture) and not capture.profile.exact
+    with memprof.no_dispatch() as capture:
+        x = torch.randn(300, 1000)
+        assert torch.equal(x, x) and torch.equal(torch.ones(3), torch.ones(3)) and not torch.equal(x, x[:-1])
+        assert not torch.equal(torch.arange(3), torch.arange(3) + 1)
+    with pytest.raises(memprof.Error, match="unknown table"):
+        reads(capture)
+    assert capture.profile.exact
 
 
 def test_a_program_that_decides_by_lists_and_arrays_peaks_as_it_does_for_real() -> None:

@@ -22257,6 +22257,7 @@ struct unknown_read {
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22316,9 +22317,10 @@ struct assumptions {
   [[nodiscard]] bool decide() const noexcept { return sizes != 0 || steering.count != 0; }
 };
 
-/// How many bytes more the calls of a row would have allocated with the greatest sizes, about; 0 if those are unknown.
-[[nodiscard, gnu::cold]] inline std::int64_t bytes_too_few(const assumed_size& row) noexcept {
-  if (row.assumed <= 0 || row.most <= row.assumed) return 0;
+/// How many bytes more the calls of a row would have allocated with the greatest sizes, about; none if those are unknown.
+[[nodiscard, gnu::cold]] inline std::optional<std::int64_t> bytes_too_few(const assumed_size& row) noexcept {
+  if (row.assumed <= 0 || row.most == 0) return std::nullopt;
+  if (row.most <= row.assumed) return 0;
   const double times = static_cast<double>(row.most - row.assumed) / static_cast<double>(row.assumed);
   const double bytes = static_cast<double>(row.bytes) * times;
   return bytes < 9e18 ? std::llround(bytes) : INT64_MAX;
@@ -22327,7 +22329,7 @@ struct assumptions {
 [[nodiscard, gnu::cold]] inline assumptions assumptions_of(const profile& source) {
   assumptions found;
   for_each_fact<assumed_size>(source.facts, [&](assumed_size& row) {
-    const auto range = [](const assumed_size& of) { return std::max(of.bytes, bytes_too_few(of)); };
+    const auto range = [](const assumed_size& of) { return std::max(of.bytes, bytes_too_few(of).value_or(0)); };
     if (found.sizes == 0 || range(row) > range(found.most)) found.most = row;
     found.sizes = add_saturating(found.sizes, row.count);
     found.size_bytes = add_saturating(found.size_bytes, row.bytes);
@@ -22352,7 +22354,9 @@ struct assumptions {
   line.add(" assumed ").add_count(of.most.assumed);
   if (of.most.most != 0) line.add(" of at most ").add_count(of.most.most);
   line.add(" results, at most ").add_bytes(of.most.bytes).add(" too many");
-  if (const std::int64_t few = bytes_too_few(of.most); few != 0) line.add(" or ").add_bytes(few).add(" too few");
+  const std::optional<std::int64_t> few = bytes_too_few(of.most);
+  if (!few.has_value()) line.add(" or too few by an unknown number");
+  if (few.value_or(0) != 0) line.add(" or ").add_bytes(*few).add(" too few");
 }
 
 [[gnu::cold]] inline void add_assumptions(marked_text& lines, const assumptions& of) {
@@ -22588,7 +22592,8 @@ struct accuracy {
   const std::size_t size_before_estimates = anomalies.text().size();
   add_estimates(anomalies, source);
   of.is_estimated = anomalies.text().size() != size_before_estimates;
-  guessed.numbers.write_to(anomalies, "read of a number", "reads of numbers", ": nothing changes if they are only printed");
+  guessed.numbers.write_to(anomalies, "read of a number", "reads of numbers",
+                           ": nothing changes if they are only printed; whether they decide anything is not seen");
   for (const std::string& remark : source.provenance.remarks) anomalies.add(on_one_line(remark)).end_line();
   add_anomalies(anomalies, source);
   of.has_anomalies = !anomalies.empty();

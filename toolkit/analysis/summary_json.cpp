@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -93,8 +94,9 @@ nlohmann::ordered_json summary_space(const profile& of, const space_profile& spa
   std::int64_t too_few = 0;
   bool is_bounded = true;
   for_each_fact<assumed_size>(of.facts, [&](const assumed_size& row) {
-    is_bounded = is_bounded && row.most != 0;
-    too_few = add_saturating(too_few, bytes_too_few(row));
+    const std::optional<std::int64_t> of_row = bytes_too_few(row);
+    is_bounded = is_bounded && of_row.has_value();
+    too_few = add_saturating(too_few, of_row.value_or(0));
   });
   return {{"calls", guessed.sizes},
           {"bytes_too_many", guessed.size_bytes},

@@ -491,7 +491,7 @@ TEST_CASE("text: what is wrong with the numbers is said, a line each with its co
   CHECK(
       contains(shown(),
                "          4 reads of numbers unknown to the simulation (aten::item in early stop and others): nothing changes if "
-               "they are only printed\n"));
+               "they are only printed; whether they decide anything is not seen\n"));
   profile.facts.push_back(memprof::extend::to_table<memprof::missing_source>({{"CUDA", "there is no CUDA device"}}));
   CHECK(contains(shown(), "Accuracy  incomplete: exact for what was captured, 1,234 events;"));
   CHECK(contains(shown(), "          CUDA not captured: there is no CUDA device\n"));
@@ -544,7 +544,8 @@ TEST_CASE("text: a number that is read changes nothing, a truth value or an assu
   CHECK(shown().starts_with("Accuracy  exact: 1,234 events, none lost;"));
   CHECK(contains(
       shown(),
-      "          3 reads of numbers unknown to the simulation (aten::item in log): nothing changes if they are only printed\n"));
+      "          3 reads of numbers unknown to the simulation (aten::item in log): nothing changes if they are only printed; "
+      "whether they decide anything is not seen\n"));
 
   profile.facts = {
       memprof::extend::to_table<memprof::unknown_read>({{"aten::item", "log", 3, 0}, {"aten::is_nonzero", "scaler", 1, 1}})};
@@ -566,6 +567,15 @@ TEST_CASE("text: a number that is read changes nothing, a truth value or an assu
   CHECK(contains(
       shown(),
       "          3 calls with sizes that depend on unknown data (1.50 MiB), most by aten::nonzero in routing: a mask\n"));
+  // 3 numbers of 8 bytes, drawn late.
+  for (const memprof::assumed_size row :
+       {memprof::assumed_size{"aten::nonzero", "", "drawn", 1, 3, 0, 24}, {"aten::nonzero", "", "drawn", 1, 0, 9, 24}}) {
+    memprof::profile unbounded = training();
+    unbounded.exact = false;
+    unbounded.facts = {memprof::extend::to_table<memprof::assumed_size>({row})};
+    CHECK(contains(memprof::to_text(unbounded, {.columns = 300}),
+                   "results, at most 24 B too many or too few by an unknown number; 1,234 events"));
+  }
   profile.anomalies.dropped_events = 1;
   CHECK(shown().starts_with("Accuracy  not exact: totals may be too small,"));
 

@@ -230,7 +230,8 @@ struct accuracy {
   const std::size_t size_before_estimates = anomalies.text().size();
   add_estimates(anomalies, source);
   of.is_estimated = anomalies.text().size() != size_before_estimates;
-  guessed.numbers.write_to(anomalies, "read of a number", "reads of numbers", ": nothing changes if they are only printed");
+  guessed.numbers.write_to(anomalies, "read of a number", "reads of numbers",
+                           ": nothing changes if they are only printed; whether they decide anything is not seen");
   for (const std::string& remark : source.provenance.remarks) anomalies.add(on_one_line(remark)).end_line();
   add_anomalies(anomalies, source);
   of.has_anomalies = !anomalies.empty();

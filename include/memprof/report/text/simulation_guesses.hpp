@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -69,9 +70,10 @@ struct assumptions {
   [[nodiscard]] bool decide() const noexcept { return sizes != 0 || steering.count != 0; }
 };
 
-/// How many bytes more the calls of a row would have allocated with the greatest sizes, about; 0 if those are unknown.
-[[nodiscard, gnu::cold]] inline std::int64_t bytes_too_few(const assumed_size& row) noexcept {
-  if (row.assumed <= 0 || row.most <= row.assumed) return 0;
+/// How many bytes more the calls of a row would have allocated with the greatest sizes, about; none if those are unknown.
+[[nodiscard, gnu::cold]] inline std::optional<std::int64_t> bytes_too_few(const assumed_size& row) noexcept {
+  if (row.assumed <= 0 || row.most == 0) return std::nullopt;
+  if (row.most <= row.assumed) return 0;
   const double times = static_cast<double>(row.most - row.assumed) / static_cast<double>(row.assumed);
   const double bytes = static_cast<double>(row.bytes) * times;
   return bytes < 9e18 ? std::llround(bytes) : INT64_MAX;
@@ -80,7 +82,7 @@ struct assumptions {
 [[nodiscard, gnu::cold]] inline assumptions assumptions_of(const profile& source) {
   assumptions found;
   for_each_fact<assumed_size>(source.facts, [&](assumed_size& row) {
-    const auto range = [](const assumed_size& of) { return std::max(of.bytes, bytes_too_few(of)); };
+    const auto range = [](const assumed_size& of) { return std::max(of.bytes, bytes_too_few(of).value_or(0)); };
     if (found.sizes == 0 || range(row) > range(found.most)) found.most = row;
     found.sizes = add_saturating(found.sizes, row.count);
     found.size_bytes = add_saturating(found.size_bytes, row.bytes);
@@ -105,7 +107,9 @@ struct assumptions {
   line.add(" assumed ").add_count(of.most.assumed);
   if (of.most.most != 0) line.add(" of at most ").add_count(of.most.most);
   line.add(" results, at most ").add_bytes(of.most.bytes).add(" too many");
-  if (const std::int64_t few = bytes_too_few(of.most); few != 0) line.add(" or ").add_bytes(few).add(" too few");
+  const std::optional<std::int64_t> few = bytes_too_few(of.most);
+  if (!few.has_value()) line.add(" or too few by an unknown number");
+  if (few.value_or(0) != 0) line.add(" or ").add_bytes(*few).add(" too few");
 }
 
 [[gnu::cold]] inline void add_assumptions(marked_text& lines, const assumptions& of) {

@@ -7,6 +7,8 @@
 #include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/Dispatch_v2.h>
+#include <ATen/ops/all.h>
+#include <ATen/ops/eq.h>
 #include <ATen/ops/isclose.h>
 
 #include <cmath>
@@ -44,15 +46,28 @@ inline void read_number_rule(torch_call& call) {
   call.returns(number_in(call.tensor(0)));
 }
 
-/// Two tensors over the same bytes are equal, as in attention that checks whether its queries are its keys. Others are assumed to
-/// differ.
+/// Whether all elements of a tensor are taken for one number.
+[[nodiscard]] inline bool is_nominal(const at::Tensor& tensor) {
+  const fake_block* const block = is_dense(tensor) ? block_of(*tensor.storage().unsafeGetStorageImpl()) : nullptr;
+  return block != nullptr && !has_bytes(*block, tensor.scalar_type());
+}
+
+/// Two tensors over the same bytes are equal, as in attention that checks whether its queries are its keys. Others are if their
+/// elements compare equal, as copies do.
 inline void equal_rule(torch_call& call) {
   const at::Tensor left = call.tensor(0);
   const at::Tensor right = call.tensor(1);
-  const bool is_same = left.storage().is_alias_of(right.storage()) && left.storage_offset() == right.storage_offset() &&
-                       left.sizes() == right.sizes() && left.strides() == right.strides();
-  if (!is_same && left.sizes() == right.sizes()) unknown_reads::instance().add(read_use::steers);
-  call.returns(is_same);
+  if (left.sizes() != right.sizes()) return call.returns(false);
+  if (left.storage().is_alias_of(right.storage()) && left.storage_offset() == right.storage_offset() &&
+      left.strides() == right.strides()) {
+    return call.returns(true);
+  }
+  unknown_reads::instance().add(read_use::steers);
+  if (left.is_cuda()) (void)at::eq(left, right).all();  // as the kernel does
+  materialize(left);
+  materialize(right);
+  if (!is_nominal(left) && !is_nominal(right)) return call.run_without_rule();
+  call.returns(nominal_element(left) == nominal_element(right));
 }
 
 /// (self, other, ...): the comparison takes its memory; a condition that a program needs to continue is assumed to hold.

@@ -4,8 +4,10 @@
 #include <memprof/backend/torch/simulation/estimated_call.hpp>
 #include <memprof/backend/torch/simulation/fake_cuda_copies.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/late_draws.hpp>
 #include <memprof/backend/torch/simulation/likely_result.hpp>
 #include <memprof/backend/torch/simulation/meta_views.hpp>
+#include <memprof/backend/torch/simulation/nested_tensors.hpp>
 #include <memprof/backend/torch/simulation/nominal_results.hpp>
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
@@ -252,6 +254,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   const call_facts facts = facts_of(call, plan);
   if (plan.is_view && facts.is_dense) return run_view(call, facts);
   if (facts.is_on_meta) return simulate_memory(call, plan, facts, keys);
+  if (facts.is_on_cuda && run_nested_on_cuda(call, plan, facts)) return;
   const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);
   const bool is_rule_for_cuda = rule != nullptr && rule->use == rule_use::unless_small;
   if (is_composed(plan, facts) && (rule == nullptr || (is_rule_for_cuda && !facts.is_on_cuda))) {

@@ -251,7 +251,8 @@ class tape_key {
       const at::Tensor& tensor = value->toTensor();
       key.add(tensor.defined() ? 1U : 2U);
       if (!tensor.defined()) continue;
-      if (tensor.is_nested() || c10::isIntegralType(tensor.scalar_type(), true)) return std::nullopt;
+      if (tensor.layout() != c10::kStrided || tensor.is_nested() || c10::isIntegralType(tensor.scalar_type(), true))
+        return std::nullopt;
       key.add(tensor);
     } else if (value->isInt()) {
       key.add(3U);

@@ -87,13 +87,14 @@ inline void materialize(const at::Tensor& tensor) {
 /// The first element of a tensor, or what it is taken for.
 [[nodiscard]] inline double nominal_element(const at::Tensor& tensor) {
   const c10::ScalarType dtype = tensor.scalar_type();
-  const bool is_integer = c10::isIntegralType(dtype, true);
   if (!is_dense(tensor) || tensor.numel() == 0) return 0;
   const c10::StorageImpl& storage = *tensor.storage().unsafeGetStorageImpl();
   const fake_block* const block = block_of(storage);
   if (block != nullptr && !has_bytes(*block, dtype)) {
-    const double number = nominal_number(*block);
-    return is_integer ? std::trunc(number) : number;
+    double number = nominal_number(*block);
+    // As rounded as in a tensor that has bytes, for comparisons with that.
+    with_element_type(dtype, [&]<class Element>(Element) { number = static_cast<double>(nominal_as<Element>(number)); });
+    return number;
   }
   double number = 0;
   stand_ins replaced;

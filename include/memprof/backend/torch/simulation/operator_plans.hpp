@@ -121,8 +121,12 @@ struct operator_plan {
                                         "aten::linalg_lstsq",
                                         "aten::linalg_matrix_exp",
                                         "aten::nonzero_static"};
-  return std::find(std::begin(names), std::end(names), schema_name) != std::end(names) ||
-         schema_name.rfind("aten::_to_sparse", 0) == 0;
+  return std::find(std::begin(names), std::end(names), schema_name) != std::end(names);
+}
+
+/// Operators that libtorch does not tag, although the sizes of their results depend on data.
+[[nodiscard]] inline bool has_results_that_depend_on_data(std::string_view schema_name) {
+  return schema_name == "aten::_coalesce" || schema_name.rfind("aten::_to_sparse", 0) == 0;
 }
 
 /// Operators whose kernels refuse zeros: pivots count from one, and division by zero is an error.
@@ -174,8 +178,7 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.computes_unseen = name.name == "aten::_convolution" || name.name == "aten::convolution_backward";
   plan.depends_on_masks =
       name.name == "aten::index" || name.name == "aten::masked_select" || name.name == "aten::_index_put_impl_";
-  // libtorch does not tag the sum of equal indices of a sparse tensor.
-  plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape) || name.name == "aten::_coalesce";
+  plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape) || has_results_that_depend_on_data(name.name);
   plan.draws = called.hasTag(at::Tag::nondeterministic_seeded);
 }
 

@@ -1,10 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/operator_plans.hpp>
-#include <memprof/backend/torch/simulation/real_kernel.hpp>
-#include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
-#include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/record/recorder.hpp>
@@ -118,24 +115,6 @@ inline void assume_size_of_result(torch_call& call, const char* cause) {
     if (made.layout() == c10::kStrided) length = made.numel();
   }
   (void)call.assume_length(length, 0, cause);
-}
-
-/// A call on values. If these rest on numbers drawn after skipped ones, so do the results, and a size by them is listed.
-[[nodiscard]] inline bool run_listed_on_values(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
-                                               const std::vector<at::Tensor>& written) {
-  const bool is_drawn = (plan.draws && skipped_draws::instance().precede(call, false)) || reads_drawn_after_skipped(call, plan);
-  const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
-  if (!run_on_values(call, plan, keys)) return false;
-  if (!is_drawn) return true;
-  for (const at::Tensor& tensor : written) note_drawn_after_skipped(tensor);
-  for_each_result(call, [](const c10::IValue& result) {
-    if (result.isTensor()) note_drawn_after_skipped(result.toTensor());
-  });
-  if (!plan.depends_on_data) return true;
-  assume_size_of_result(call, drawn_after_skipped);
-  assumed_sizes::instance().add(plan.name, call.cause_of_length(), call.assumed_length(), call.greatest_length(),
-                                this_simulating_thread.allocated_bytes - bytes_before);
-  return true;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -107,6 +107,7 @@ struct call_facts {
   bool is_dense = true;      ///< every tensor is strided
   bool is_on_cuda = false;   ///< some tensor is, or is to be created there
   bool is_sparse = false;    ///< on CUDA: some tensor is, or the result is to be
+  bool is_nested = false;    ///< some tensor is, in strided layout
   bool has_values = true;    ///< everything that is read has values; of sparse tensors, where their elements are
   bool has_masks = true;     ///< everything that is read and may be a mask has values
   bool is_small = true;      ///< everything that is read is small
@@ -175,9 +176,10 @@ inline void note_type(call_facts& facts, const at::Tensor& tensor) {
     } else if (!is_dense(tensor)) {
       facts.is_dense = false;
       facts.is_sparse |= is_sparse_on_cuda(tensor);
+      facts.is_nested |= tensor.is_nested() && tensor.layout() == c10::kStrided;
       if (is_sparse(tensor) && !role.is_overwritten)
         facts.has_values = facts.has_values && has_values(sparse_parts_of(tensor).indices());
-      facts.is_on_cuda |= is_sparse_on_cuda(tensor);
+      facts.is_on_cuda |= is_sparse_on_cuda(tensor) || (facts.is_nested && tensor.is_cuda());
     } else {
       facts.is_on_cuda |= tensor.is_cuda();
       facts.bytes += tensor.nbytes();

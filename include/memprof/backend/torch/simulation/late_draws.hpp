@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memprof/backend/torch/simulation/likely_shares.hpp>
+#include <memprof/backend/torch/simulation/nominal_results.hpp>
+#include <memprof/backend/torch/simulation/operator_plans.hpp>
+#include <memprof/backend/torch/simulation/real_kernel.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
+#include <memprof/backend/torch/simulation/skipped_draws.hpp>
+#include <memprof/backend/torch/simulation/torch_call.hpp>
+#include <memprof/backend/torch/simulation/unknown_reads.hpp>
+#include <memprof/backend/torch/simulation/values.hpp>
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+/// @file
+/// What follows from numbers that were drawn after skipped ones: sizes and decisions, which are listed.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Whether a comparison finds the same whatever was drawn: of uniform numbers with 0, as layers are dropped by default, or
+/// with 1.
+[[nodiscard]] inline bool finds_the_same(const torch_call& call, const operator_plan& plan) {
+  const std::string& name = plan.schema->name();
+  if (name != "aten::lt" && name != "aten::le" && name != "aten::gt" && name != "aten::ge") return false;
+  if (call.argument(1).isTensor()) return false;
+  const fake_block* const block = block_of(*call.tensor(0).storage().unsafeGetStorageImpl());
+  const double limit = nominal_call{call}.value(1);
+  return block != nullptr && block->choices.load(std::memory_order_relaxed) == uniform_choices && (limit <= 0 || limit >= 1);
+}
+
+/// Call with what `item()` returns. A number with a fraction is mostly printed, and one beyond all sizes is a seed.
+inline void list_late_read(torch_call& call) {
+  const c10::IValue& read = torch::jit::peek(call.stack(), 0, 1);
+  const bool is_size = read.isInt() && read.toInt() <= std::numeric_limits<std::int32_t>::max();
+  if (is_size || read.isBool()) unknown_reads::instance().add(read_use::steers);
+}
+
+/// A call on values. If these rest on numbers drawn after skipped ones, so do the results, and a size or a decision by them is
+/// listed.
+[[nodiscard]] inline bool run_listed_on_values(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
+                                               const std::vector<at::Tensor>& written) {
+  const bool is_drawn = (plan.draws && skipped_draws::instance().precede(call, false)) || reads_drawn_after_skipped(call, plan);
+  const bool is_certain = is_drawn && finds_the_same(call, plan);
+  const bool is_uniform =
+      is_drawn && plan.schema->name() == "aten::uniform_" && nominal_call{call}.value(1) == 0 && nominal_call{call}.value(2) == 1;
+  const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
+  if (!run_on_values(call, plan, keys)) return false;
+  if (!is_drawn) return true;
+  if (plan.schema->name() == "aten::_local_scalar_dense") list_late_read(call);
+  if (is_certain) return true;
+  const std::int64_t choices = is_uniform ? uniform_choices : 0;
+  for (const at::Tensor& tensor : written) {
+    note_drawn_after_skipped(tensor);
+    if (fake_block* const block = written_block(tensor)) block->choices.store(choices, std::memory_order_relaxed);
+  }
+  for_each_result(call, [](const c10::IValue& result) {
+    if (result.isTensor()) note_drawn_after_skipped(result.toTensor());
+  });
+  if (!plan.depends_on_data) return true;
+  assume_size_of_result(call, drawn_after_skipped);
+  assumed_sizes::instance().add(plan.name, call.cause_of_length(), call.assumed_length(), call.greatest_length(),
+                                this_simulating_thread.allocated_bytes - bytes_before);
+  return true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
