@@ -184,3 +184,16 @@ def test_a_script_has_steps(tmp_path: pathlib.Path) -> None:
     command = [sys.executable, "-m", "memprof", "run", "train.py"]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
     assert done.returncode == 0 and "train.py: 3 steps in 4 segments" in done.stderr, done.stderr
+
+
+def test_an_optimizer_that_the_program_drops_is_released_at_once() -> None:
+    weight = torch.nn.Parameter(torch.ones(1000))
+    with memprof.capture() as capture:
+        optimizer = torch.optim.AdamW([weight], foreach=False)
+        weight.grad = torch.ones(1000)
+        optimizer.step()
+        weight.grad = None
+        del optimizer
+        memprof.memory_checkpoint("dropped")
+    [checkpoint] = capture.profile.checkpoints
+    assert checkpoint.live_bytes == 0

@@ -23,8 +23,8 @@ class OptimizerSteps:
     """
 
     def __init__(self) -> None:
-        #: The optimizer whose step has not ended its segment yet, if any.
-        self.waiting: list[torch.optim.Optimizer] = []
+        #: The optimizer whose step has not ended its segment yet, if any, and the segment's name. The program may drop the optimizer.
+        self.waiting: list[tuple[weakref.ref[torch.optim.Optimizer], str]] = []
         self._numbers: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
         self._sees_modules = True
         self._hook = register_optimizer_step_post_hook(self._after_step)
@@ -40,16 +40,16 @@ class OptimizerSteps:
             self._end_segment()
 
     def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if self.waiting and self.waiting[0] is optimizer:
+        if self.waiting and self.waiting[0][0]() is optimizer:
             self._sees_modules = False  # no module was called since: the program has none, or they are not recorded
         if not self.waiting:
-            self.waiting.append(optimizer)
+            self.waiting.append((weakref.ref(optimizer), self._name_of(optimizer)))
         if not self._sees_modules:
             self._end_segment()
 
     def _end_segment(self) -> None:
         if self.waiting:
-            _core._end_step(self._name_of(self.waiting.pop()))
+            _core._end_step(self.waiting.pop()[1])
 
     def _name_of(self, optimizer: torch.optim.Optimizer) -> str:
         number = self._numbers.get(optimizer)
