@@ -1,3 +1,4 @@
+#include <memprof/detail/error.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/toolkit/analysis/caching_allocator.hpp>
 

@@ -568,7 +568,7 @@ TEST_CASE("text: a number that is read changes nothing, a truth value or an assu
       shown(),
       "          3 calls with sizes that depend on unknown data (1.50 MiB), most by aten::nonzero in routing: a mask\n"));
   // 3 numbers of 8 bytes, drawn late.
-  for (const memprof::assumed_size row :
+  for (const memprof::assumed_size& row :
        {memprof::assumed_size{"aten::nonzero", "", "drawn", 1, 3, 0, 24}, {"aten::nonzero", "", "drawn", 1, 0, 9, 24}}) {
     memprof::profile unbounded = training();
     unbounded.exact = false;
