@@ -83,6 +83,7 @@ def is_shown(expected, printed):
 def run(command, folder, tool):
     environment = {name: value for name, value in os.environ.items() if not name.startswith("MEMPROF") and name != "COLUMNS"}
     environment["CPLUS_INCLUDE_PATH"] = str(INCLUDE)
+    environment["MKL_DISABLE_FAST_MM"] = "1"  # else it keeps buffers, whose size hangs on the processor, and they are not recorded
     if tool:
         environment["PATH"] = f"{tool.parent}:{environment['PATH']}"
     return subprocess.run(command, cwd=folder, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
