@@ -54,7 +54,7 @@ endif()
 
 # The page alone, for programs that want no more than that and do not wait for the rest.
 set(toolkit_page_sources ${toolkit_sources})
-list(FILTER toolkit_page_sources INCLUDE REGEX "/(page/[a-z0-9_]+|format/gzip)\\.cpp$")
+list(FILTER toolkit_page_sources INCLUDE REGEX "/(page/[a-z0-9_]+|format/gzip|analysis/program_name)\\.cpp$")
 list(FILTER toolkit_page_sources EXCLUDE REGEX "picture|gnuplot|waterfall|comparison")
 list(REMOVE_ITEM toolkit_sources ${toolkit_page_sources})
 add_library(memprof_toolkit_page STATIC EXCLUDE_FROM_ALL ${toolkit_page_sources})
