@@ -5,6 +5,7 @@ from __future__ import annotations
 import pathlib
 import subprocess
 import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -197,3 +198,21 @@ def test_an_optimizer_that_the_program_drops_is_released_at_once() -> None:
         memprof.memory_checkpoint("dropped")
     [checkpoint] = capture.profile.checkpoints
     assert checkpoint.live_bytes == 0
+
+
+def test_two_threads_that_call_modules_after_a_step_end_one_segment() -> None:
+    """Both have found that a step waits, as the replicas of a DataParallel may."""
+    from memprof.torch._steps import OptimizerSteps
+
+    class Seen(list):  # type: ignore[type-arg]
+        def __bool__(self) -> bool:
+            return True
+
+    with memprof.capture(steps=False) as capture:
+        steps = OptimizerSteps()
+        steps.waiting = Seen()
+        steps.waiting.append((weakref.ref(torch.optim.SGD([torch.ones(4)])), STEP))
+        steps.module_is_called()
+        steps.module_is_called()
+        steps.remove()
+    assert [segment.name for segment in capture.profile.segments] == [STEP, "END_TRACE"]

@@ -40,7 +40,7 @@ class OptimizerSteps:
             self._end_segment()
 
     def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if self.waiting and self.waiting[0][0]() is optimizer:
+        if any(last() is optimizer for last, _ in self.waiting):
             self._sees_modules = False  # no module was called since: the program has none, or they are not recorded
         if not self.waiting:
             self.waiting.append((weakref.ref(optimizer), self._name_of(optimizer)))
@@ -48,8 +48,11 @@ class OptimizerSteps:
             self._end_segment()
 
     def _end_segment(self) -> None:
-        if self.waiting:
-            _core._end_step(self.waiting.pop()[1])
+        try:
+            _, name = self.waiting.pop()
+        except IndexError:  # none waits, or another thread that calls modules has ended its segment
+            return
+        _core._end_step(name)
 
     def _name_of(self, optimizer: torch.optim.Optimizer) -> str:
         number = self._numbers.get(optimizer)
