@@ -108,20 +108,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace {
 
 // clang-format off
-constexpr std::string_view head[] = {
+constexpr std::string_view head_parts[] = {
 ${literals(head)}
 };
 
-constexpr std::string_view tail[] = {
+constexpr std::string_view tail_parts[] = {
 ${literals(tail)}
 };
 // clang-format on
 
 }  // namespace
 
-std::span<const std::string_view> page_head() noexcept { return head; }
+std::span<const std::string_view> page_head() noexcept { return head_parts; }
 
-std::span<const std::string_view> page_tail() noexcept { return tail; }
+std::span<const std::string_view> page_tail() noexcept { return tail_parts; }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 `;
