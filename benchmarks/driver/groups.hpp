@@ -25,6 +25,8 @@ void measure_trace_file(const plan& plan, report& report);
 void measure_include(const plan& plan, report& report);
 /// malloc.hpp and `memprof run`, on that program and on a compilation.
 void measure_heap(const plan& plan, report& report);
+/// Operators and a training step of libtorch, by the program torch_bench.
+void measure_torch(const plan& plan, report& report);
 /// Other profilers on the same program.
 void measure_peers(const plan& plan, report& report);
 
@@ -33,7 +35,7 @@ struct group {
   void (*measure)(const plan&, report&);
 };
 
-inline constexpr std::array<group, 8> groups{{
+inline constexpr std::array<group, 9> groups{{
     {"pairs", measure_pairs},
     {"memory", measure_memory},
     {"parts", measure_parts},
@@ -41,6 +43,7 @@ inline constexpr std::array<group, 8> groups{{
     {"trace_file", measure_trace_file},
     {"include", measure_include},
     {"heap", measure_heap},
+    {"torch", measure_torch},
     {"peers", measure_peers},
 }};
 

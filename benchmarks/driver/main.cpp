@@ -13,10 +13,11 @@
 namespace {
 
 constexpr const char* usage =
-    "memprof_bench [--quick] [--only GROUP] [--rounds N] [--output FILE]\n"
+    "memprof_bench [--quick] [--only GROUP] [--rounds N] [--torch PROGRAM] [--output FILE]\n"
     "  --quick        run for a few seconds to see that everything works; the numbers are meaningless\n"
-    "  --only GROUP   pairs, memory, parts, nano_gpt, trace_file, include, heap or peers\n"
+    "  --only GROUP   pairs, memory, parts, nano_gpt, trace_file, include, heap, torch or peers\n"
     "  --rounds N     number of rounds in which the variants run in turn (7)\n"
+    "  --torch PROGRAM  benchmarks/torch's torch_bench, for the group torch\n"
     "  --output FILE  where to write the results as JSON (bench.json)\n";
 
 struct arguments {
@@ -43,6 +44,8 @@ bool parse(int count, char** words, arguments& result) {
       result.plan.only = value;
     } else if (word == "--rounds" && std::atoi(words[index]) > 0) {
       result.plan.rounds = static_cast<std::size_t>(std::atoi(words[index]));
+    } else if (word == "--torch" && !value.empty()) {
+      result.plan.torch_bench = value;
     } else if (word == "--output" && !value.empty()) {
       result.output = value;
     } else {

@@ -58,6 +58,7 @@ struct plan {
   std::size_t rounds = 7;
   bool is_quick = false;  ///< only to see that everything runs; the numbers are meaningless
   std::string_view only;  ///< a group's name, or empty for all
+  std::string torch_bench;  ///< the program, or empty if there is none
 
   /// A number, reduced to a hundredth in a quick run.
   [[nodiscard]] std::size_t scaled(std::size_t full) const { return is_quick ? (full + 99) / 100 : full; }

@@ -14,9 +14,9 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <cstdlib>
 #include <ctime>
+#include <iostream>
 #include <memory>
 #include <optional>
 #include <string_view>
@@ -33,10 +33,10 @@ double cpu_seconds() {
 enum class variant { off, observed, idle, counting, operations, tracked };
 constexpr std::array<std::string_view, 6> variant_names{"off",
                                                         "an observer that does nothing",
-                                                        "installed, idle",
-                                                        "counting (torch_allocations)",
-                                                        "operations (torch_backend)",
-                                                        "with track_pytorch_ops"};
+                                                        "no capture",
+                                                        "torch_allocations",
+                                                        "torch_backend",
+                                                        "torch_backend and track_pytorch_ops"};
 
 /// Asks libtorch for what `torch_backend` asks for, and ignores it.
 at::CallbackHandle add_empty_observer() {
@@ -110,45 +110,16 @@ std::vector<std::vector<double>> measure(std::size_t variants, int rounds, Work 
   return samples;
 }
 
-double median(std::vector<double> values) {
-  std::ranges::sort(values);
-  return values[values.size() / 2];
-}
-
-/// Prints a table and returns what the variant with operations adds to one call, in nanoseconds.
-double print_each(const char* what, const std::vector<std::vector<double>>& samples, std::int64_t times) {
-  std::printf("\n%s\n%-32s %10s %12s %24s\n", what, "", "ns each", "added", "least to greatest");
-  double added_by_operations = 0;
+/// A line for each variant: the case, the variant, and the nanoseconds of one call in each round.
+void print_samples(std::string_view what, const std::vector<std::vector<double>>& samples, std::int64_t times) {
   for (std::size_t index = 0; index < samples.size(); ++index) {
-    std::vector<double> added;
-    std::vector<double> each;
-    for (std::size_t round = 0; round < samples[index].size(); ++round) {
-      each.push_back(1e9 * samples[index][round] / static_cast<double>(times));
-      added.push_back(1e9 * (samples[index][round] - samples[0][round]) / static_cast<double>(times));
-    }
-    std::printf("%-32s %10.0f %+12.0f %+12.0f to %+8.0f\n", variant_names[index].data(), median(each), median(added),
-                *std::ranges::min_element(added), *std::ranges::max_element(added));
-    if (static_cast<variant>(index) == variant::operations) added_by_operations = median(added);
-  }
-  return added_by_operations;
-}
-
-/// Medians within rounds, and the fastest step of each variant, which noise affects least.
-void print_ratios(const char* what, const std::vector<std::vector<double>>& samples) {
-  const double fastest_off = std::ranges::min(samples[0]);
-  std::printf("\n%s\n%-32s %10s %12s %24s %14s\n", what, "", "s a step", "slower by", "least to greatest", "fastest steps");
-  for (std::size_t index = 0; index < samples.size(); ++index) {
-    std::vector<double> slower;
-    for (std::size_t round = 0; round < samples[index].size(); ++round) {
-      slower.push_back(100 * (samples[index][round] / samples[0][round] - 1));
-    }
-    std::printf("%-32s %10.3f %+10.2f %% %+10.2f %% to %+6.2f %% %+12.2f %%\n", variant_names[index].data(),
-                median(samples[index]), median(slower), std::ranges::min(slower), std::ranges::max(slower),
-                100 * (std::ranges::min(samples[index]) / fastest_off - 1));
+    std::cout << what << '\t' << variant_names[index] << '\t';
+    for (const double seconds : samples[index]) std::cout << 1e9 * seconds / static_cast<double>(times) << ' ';
+    std::cout << '\n';
   }
 }
 
-void measure_step(const torch_gpt::model_config& config, int rounds, double ns_per_operator) {
+void measure_step(const torch_gpt::model_config& config, int rounds) {
   torch_gpt::decoder model{config};
   torch::optim::AdamW optimizer{model->parameters(), torch::optim::AdamWOptions(1e-4)};
   const at::Tensor tokens = at::randint(config.vocabulary, {1, config.seq_len}, at::kLong);
@@ -159,35 +130,27 @@ void measure_step(const torch_gpt::model_config& config, int rounds, double ns_p
   };
   step();  // creates the moments
   const auto samples = measure(variant_names.size(), rounds, step);
-  print_ratios("a training step of GPT-2's dimensions, one sequence of 128 tokens", samples);
-
-  auto capture = memprof::begin_capture<memprof::torch_backend>();
-  step();
-  capture.end();
-  std::int64_t operators = 0;
-  for (const memprof::operation_profile& operation : capture.profile().operations) operators += operation.invocations;
-  std::printf("one step has %lld operators; at %.0f ns each, as measured above, that is %.2f %% of it\n",
-              static_cast<long long>(operators), ns_per_operator,
-              100e-9 * static_cast<double>(operators) * ns_per_operator / median(samples[0]));
+  print_samples("a training step of GPT-2, one sequence of 128 tokens", samples, 1);
 }
 
 }  // namespace
 
-/// torch_bench [ROUNDS [LAYERS]]
+/// torch_bench ROUNDS [quick]: for the driver of `./dev bench`.
 int main(int argument_count, char** arguments) {
   const int rounds = argument_count > 1 ? std::max(1, std::atoi(arguments[1])) : 7;
+  const bool is_quick = argument_count > 2;
   at::set_num_threads(1);
-  constexpr std::int64_t times = 100'000;
-  constexpr std::int64_t backward_times = 10'000;
-  print_each("mul, sum and backward of 8 x 8 tensors", measure(variant_names.size(), rounds, [] { train_small(backward_times); }),
-             backward_times);
-  const torch::NoGradGuard plain_operators;
-  print_each("at::empty({1000}) and its end", measure(variant_names.size(), rounds, [] { allocate_and_free(times); }), times);
-  const double ns_per_operator =
-      print_each("at::add of two 8 x 8 tensors", measure(variant_names.size(), rounds, [] { add_small(times); }), times);
-  const torch::AutoGradMode training{true};
+  const std::int64_t times = is_quick ? 100 : 100'000;
+  const std::int64_t backward_times = times / 10;
+  print_samples("mul, sum and backward of 8 x 8 tensors", measure(variant_names.size(), rounds, [&] { train_small(backward_times); }),
+                backward_times);
+  {
+    const torch::NoGradGuard plain_operators;
+    print_samples("at::empty({1000}) and its end", measure(variant_names.size(), rounds, [&] { allocate_and_free(times); }), times);
+    print_samples("at::add of two 8 x 8 tensors", measure(variant_names.size(), rounds, [&] { add_small(times); }), times);
+  }
   torch_gpt::model_config gpt2{torch_gpt::family::gpt, 12, 12, 768, 128, 50257};
-  if (argument_count > 2) gpt2.layers = std::max(1, std::atoi(arguments[2]));
-  measure_step(gpt2, rounds, ns_per_operator);
+  if (is_quick) gpt2 = {torch_gpt::family::gpt, 1, 2, 64, 16, 100};
+  measure_step(gpt2, rounds);
   return 0;
 }
