@@ -842,6 +842,29 @@ def test_a_scripted_function_makes_tensors(claimed: memprof.Capture, tmp_path: p
         sys.path.remove(str(tmp_path))
 
 
+@pytest.mark.parametrize("device", ["cpu", "cuda"])
+def test_a_traced_cnn_takes_what_it_takes_when_it_is_called(device: str) -> None:
+    def step(is_traced: bool) -> tuple[int, set[str]]:
+        with memprof.no_dispatch(device="gpu-40gb") as capture:
+            first = [torch.nn.Conv2d(3, 64, 3, padding=1), torch.nn.BatchNorm2d(64), torch.nn.ReLU()]
+            model: Any = torch.nn.Sequential(*first, torch.nn.ConvTranspose2d(64, 8, 2, stride=2), torch.nn.MaxPool2d(2)).to(device)
+            x = torch.randn(8, 3, 64, 64, device=device)
+            if is_traced:
+                model = torch.jit.trace(model, x, check_trace=False)
+                assert "aten::_convolution" in str(model.inlined_graph)
+            memprof.snapshot("MODEL")
+            model(x).sum().backward()
+            memprof.snapshot("STEP")
+        (index,) = [index for index, segment in enumerate(capture.profile.segments) if segment.name == "STEP"]
+        usage = capture.profile.space("cuda:0" if device == "cuda" else "cpu").segments[index]
+        return usage.segment_peak, {each.name for each in capture.profile.operations}
+
+    traced, operators = step(is_traced=True)
+    assert traced == step(is_traced=False)[0]
+    if device == "cuda":
+        assert not {name for name in operators if "mkldnn" in name or "slow_conv" in name}
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_autocast_reaches_attention(dtype: Any) -> None:
     """In single precision, its kernel would hold float32 results."""

@@ -536,3 +536,9 @@ def test_a_capture_that_is_open_at_the_end_of_the_program() -> None:
     program = "import memprof, torch\nopen_till_the_end = memprof.no_dispatch()\ntorch.ones(3)\n"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_traced_pooling_is_in_the_trace() -> None:
+    with memprof.no_dispatch(), torch.no_grad():
+        traced: Any = torch.jit.trace(torch.nn.MaxPool1d(2), torch.randn(4, 8, 64), check_trace=False)
+        assert "max_pool1d" in str(traced.graph)

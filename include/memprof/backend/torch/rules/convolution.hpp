@@ -3,6 +3,8 @@
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 
 #include <ATen/native/ConvUtils.h>
+#include <c10/core/DispatchKey.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <cstddef>
@@ -70,7 +72,10 @@ inline constexpr const char* convolution_cause =
 inline void convolution_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   const at::Tensor weight = call.tensor(1);
-  if (!torch_call::is_on_cuda(input)) return call.run_without_rule();
+  // A trace (`torch.jit.trace`) has what it calls: `_convolution`, with the same arguments and a choice of libraries.
+  const bool is_to_be_traced = call.called().operator_name().name == "aten::convolution" &&
+                               c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Tracer);
+  if (!torch_call::is_on_cuda(input) || is_to_be_traced) return call.run_without_rule();
   const bool is_transposed = call.flag(6);
   const auto stride = call.integers(3);
   const auto padding = call.integers(4);
@@ -177,6 +182,8 @@ inline void col2im_rule(torch_call& call) {
 
 inline constexpr known_rule convolution_rules[] = {
     {"aten::convolution", convolution_rule},
+    {"aten::_convolution", convolution_rule},
+    {"aten::_convolution.deprecated", convolution_rule},
     {"aten::convolution_overrideable", convolution_rule},
     {"aten::convolution_backward", convolution_backward_rule},
     {"aten::im2col", im2col_rule},

@@ -17,6 +17,7 @@
 #include <ATen/ops/ctc_loss.h>
 #include <ATen/ops/full.h>
 #include <ATen/ops/max_pool1d.h>
+#include <ATen/ops/max_pool1d_with_indices.h>
 #include <ATen/ops/nanquantile.h>
 #include <ATen/ops/quantile.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
@@ -167,6 +168,9 @@ inline at::Tensor choose_max_pool(const at::Tensor& input, at::IntArrayRef kerne
   const bool needs_gradient = at::GradMode::is_enabled() && input.requires_grad();
   if (!is_simulated(input) || !input.is_cpu() || needs_gradient) {
     return at::max_pool1d(input, kernel, stride, padding, dilation, rounds_up);
+  }
+  if (c10::impl::tls_is_dispatch_key_included(c10::DispatchKey::Tracer)) {  // a trace needs an operator
+    return std::get<0>(at::max_pool1d_with_indices(input, kernel, stride, padding, dilation, rounds_up));
   }
   const std::int64_t step = stride.empty() ? kernel[0] : stride[0];
   const std::int64_t reach = dilation[0] * (kernel[0] - 1) + 1;
