@@ -19,6 +19,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -111,7 +112,8 @@ std::int64_t memory_prediction::least_besides() const noexcept { return detail::
 std::int64_t memory_prediction::most_besides() const noexcept { return detail::sum_of(*this, false, &memory_part::most); }
 
 memory_prediction predict_memory(const profile& run, std::string_view space, std::int64_t reserved,
-                                 const device_description& device, std::optional<std::int64_t> context) {
+                                 const device_description& device, std::optional<std::int64_t> context,
+                                 const std::vector<memory_part>& others) {
   memory_prediction made;
   made.parts.push_back(detail::context_part(device, context));
   if (const space_profile* const found = run.find_space(space)) {
@@ -119,18 +121,19 @@ memory_prediction predict_memory(const profile& run, std::string_view space, std
     detail::add_simulated(made, "rounding and fragmentation", reserved - found->cumulative_peak);
   }
   if (detail::has_convolutions_without_workspace(run)) made.parts.push_back(detail::cudnn_part(device));
+  made.parts.insert(made.parts.end(), others.begin(), others.end());
   return made;
 }
 
 predicted_fit predict_fit(const allocation_sequence& sequence, const profile& run, std::string_view space,
                           const device_description& device, caching_allocator_options options,
-                          std::optional<std::int64_t> context) {
+                          std::optional<std::int64_t> context, const std::vector<memory_part>& others) {
   options.capacity = device.tensor_space().capacity;
   predicted_fit made;
-  const std::int64_t counted = predict_memory(run, space, 0, device, context).besides();
+  const std::int64_t counted = predict_memory(run, space, 0, device, context, others).besides();
   options.context = std::clamp<std::int64_t>(counted, 0, options.capacity);
   made.fit = fit_memory(sequence, options);
-  made.prediction = predict_memory(run, space, made.fit.unlimited_stats.reserved_bytes.peak, device, context);
+  made.prediction = predict_memory(run, space, made.fit.unlimited_stats.reserved_bytes.peak, device, context, others);
   const std::int64_t other = made.fits() ? made.prediction.most_besides() : made.prediction.least_besides();
   made.is_certain = other == counted || detail::fits_beside(sequence, options, other) == made.fits();
   return made;

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
@@ -21,10 +22,24 @@ bool has_caching_allocator(const device_description& device) noexcept {
   return !device.empty() && device.tensor_space().name.view().starts_with("cuda");
 }
 
-step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device) {
+std::vector<memory_part> nccl_parts(const parallel_degrees& parallel) {
+  constexpr std::int64_t mib = std::int64_t{1} << 20;
+  memory_part part{.name = "NCCL buffers", .is_of_allocator = false};
+  for (const std::int64_t devices : {parallel.tensor, parallel.pipeline, parallel.data, parallel.context}) {
+    if (devices <= 1) continue;
+    part.bytes += (devices == 2 ? 544 : 688) * mib;
+    part.least += 142 * mib;
+    part.most += 1'055 * mib;
+  }
+  if (part.bytes == 0) return {};
+  part.source = "NVIDIA/nccl#964, 4 A100 with NVLink; 4 published out-of-memory messages of processes on several GPUs";
+  return {part};
+}
+
+step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device, std::int64_t besides) {
   const std::int64_t capacity = device.tensor_space().capacity;
   if (!has_caching_allocator(device)) return {.peak = peak, .reserved = std::nullopt, .fits = peak <= capacity};
-  const std::int64_t context = std::min(cuda_context_of(device).bytes, capacity);
+  const std::int64_t context = std::min(cuda_context_of(device).bytes + besides, capacity);
   const memory_fit fit = fit_memory(sequence, {.capacity = capacity, .context = context});
   const caching_allocator_stats& stats = fit.fits() ? fit.stats : fit.unlimited_stats;
   return {.peak = peak, .reserved = stats.reserved_bytes.peak, .fits = fit.fits()};
@@ -34,14 +49,15 @@ step_need need_of(const decoder_model& model, training_setup setup) {
   if (setup.pipeline_stage < 0) setup.pipeline_stage = estimate_training_step(model, setup).pipeline_stage;
   allocation_sequence sequence{extend::cpu_space};  // the first space of the estimate
   const training_estimate estimate = estimate_training_step(model, setup, &sequence);
-  return need_of(sequence, estimate.space().cumulative_peak, setup.device);
+  const memory_prediction others{nccl_parts(setup.parallel)};
+  return need_of(sequence, estimate.space().cumulative_peak, setup.device, others.besides());
 }
 
 predicted_fit predict_step(const decoder_model& model, training_setup setup) {
   if (setup.pipeline_stage < 0) setup.pipeline_stage = estimate_training_step(model, setup).pipeline_stage;
   allocation_sequence sequence{extend::cpu_space};
   const training_estimate estimate = estimate_training_step(model, setup, &sequence);
-  return predict_fit(sequence, estimate.step, estimate.space().name, setup.device);
+  return predict_fit(sequence, estimate.step, estimate.space().name, setup.device, {}, {}, nccl_parts(setup.parallel));
 }
 
 fit_answer find_fit(const decoder_model& model, training_setup setup, sought_size sought, std::int64_t longest) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 /// @file
 /// The largest training step that fits a device.
@@ -20,7 +21,7 @@ struct step_need {
   /// What PyTorch's caching allocator reserves on the device, or would without a limit if it does not fit; only for a CUDA
   /// device.
   std::optional<std::int64_t> reserved;
-  bool fits = false;  ///< beside the CUDA context
+  bool fits = false;  ///< beside the CUDA context and NCCL's buffers
 
   bool operator==(const step_need&) const = default;
 };
@@ -29,8 +30,13 @@ struct step_need {
 [[nodiscard]] bool has_caching_allocator(const device_description& device) noexcept;
 
 /// What a sequence of allocations with the given peak needs of a device with a capacity: on a CUDA device, what the model of the
-/// caching allocator reserves, beside the CUDA context (`cuda_context_of`).
-[[nodiscard]] step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device);
+/// caching allocator reserves, beside the CUDA context (`cuda_context_of`) and `besides` bytes of other libraries.
+[[nodiscard]] step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device,
+                                std::int64_t besides = 0);
+
+/// What NCCL takes of a device that computes with others: a part named "NCCL buffers", or nothing on one device. Each degree of more
+/// than one is a group that communicates by itself; ZeRO's are those of the replicas.
+[[nodiscard]] std::vector<memory_part> nccl_parts(const parallel_degrees& parallel);
 
 /// What an estimated step needs of its device.
 [[nodiscard]] step_need need_of(const decoder_model& model, training_setup setup);

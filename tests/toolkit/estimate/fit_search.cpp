@@ -126,6 +126,44 @@ TEST_CASE("fit: the parts of a step add up to what the allocator reserves and th
   CHECK(parameters.bytes == 4 * memprof::estimate_training_step(even, setup).parameters);  // float32
 }
 
+TEST_CASE("fit: NCCL's buffers are counted for each group of devices that communicates") {
+  constexpr std::int64_t mib = 1 << 20;
+  const auto counted = [](const memprof::parallel_degrees& parallel) {
+    std::int64_t bytes = 0;
+    for (const memprof::memory_part& part : memprof::nccl_parts(parallel)) bytes += part.bytes;
+    return bytes;
+  };
+  CHECK(memprof::nccl_parts({}).empty());
+  CHECK(counted({.data = 2}) == 544 * mib);  // as measured, NVIDIA/nccl#964
+  CHECK(counted({.data = 4}) == 688 * mib);
+  CHECK(counted({.tensor = 2, .pipeline = 4, .data = 8, .context = 1}) == (544 + 2 * 688) * mib);
+
+  const decoder_model even{.layers = 2, .d_model = 128, .heads = 4, .vocabulary = 128};
+  training_setup setup{.batch_size = 3, .seq_len = 64, .device = memprof::device_preset("gpu-24gb")};
+  const std::int64_t context = memprof::cuda_context_of(setup.device).bytes;
+  setup.parallel.data = 2;
+  const memprof::predicted_fit step = memprof::predict_step(even, setup);
+  const memprof::memory_part& part = step.prediction.parts.back();
+  CHECK(part.name == "NCCL buffers");
+  CHECK(part.least < part.bytes);
+  CHECK(part.bytes < part.most);
+  CHECK(step.prediction.besides() == context + 544 * mib);
+  CHECK(step.prediction.reserved() == memprof::need_of(even, setup).reserved);
+
+  // A block that fits beside the context alone does not beside NCCL, too.
+  const std::int64_t capacity = setup.device.tensor_space().capacity;
+  const auto fits_beside = [&](std::int64_t bytes, std::int64_t others) {
+    memprof::allocation_sequence sequence{0};
+    const memprof::extend::event next{0, 0x1000, static_cast<std::uint64_t>(bytes), 0, memprof::extend::event_kind::allocate,
+                                      0, 0};
+    sequence.events(&next, &next + 1, 1);
+    return need_of(sequence, bytes, setup.device, others).fits;
+  };
+  CHECK(fits_beside(capacity - context - 600 * mib, 544 * mib));
+  CHECK(fits_beside(capacity - context - 500 * mib, 0));
+  CHECK_FALSE(fits_beside(capacity - context - 500 * mib, 544 * mib));
+}
+
 TEST_CASE("fit: recomputing blocks never fits less") {
   for (const std::int64_t capacity : {200'000, 1'000'000, 30'000'000}) {
     training_setup setup{.seq_len = 48, .device = device_with(capacity)};
