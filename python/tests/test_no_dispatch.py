@@ -261,6 +261,21 @@ def test_what_is_not_known_is_in_the_profile() -> None:
     assert not capture.profile.exact
 
 
+@pytest.mark.parametrize(("batch", "matrices"), [(1, 13), (3, 11)])
+def test_the_exponential_of_a_matrix_holds_its_scratch_memory(batch: int, matrices: int) -> None:
+    """Besides the input: the numbers are those of a real run, without blocks of a few bytes."""
+
+    def program() -> None:
+        torch.linalg.matrix_exp(torch.randn(batch, 300, 300))
+
+    expected = (1 + matrices) * batch * 300 * 300 * 4
+    assert 0 <= real(program)[0] - expected < 1000
+    with memprof.no_dispatch() as capture:
+        program()
+    assert numbers(capture)[0] == expected
+    assert [row["name"] for row in capture.profile.table("approximations").rows()] == ["aten::linalg_matrix_exp"]
+
+
 def reads(capture: memprof.Capture) -> list[tuple[str, str, int, int]]:
     rows = capture.profile.table("unknown_reads").rows()
     return [(row["name"], row["operation"], row["count"], row["steers"]) for row in rows]

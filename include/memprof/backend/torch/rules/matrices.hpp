@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 /// @file
 /// Matrix products: their results are those of the shape functions; CPU kernels also copy what BLAS cannot read
@@ -113,9 +114,33 @@ inline void multiply_batches(torch_call& call, std::size_t first) {
 inline void bmm_rule(torch_call& call) { multiply_batches(call, 0); }
 inline void baddbmm_rule(torch_call& call) { multiply_batches(call, 1); }
 
+/// (self): a Taylor expansion, whose degree hangs on the greatest norm; of degree 18 for norms as those of most weights are. At
+/// its peak the kernel holds 13 matrices for one, 11 for each of several, the result among them.
+inline void matrix_exp_rule(torch_call& call) {
+  const at::Tensor input = call.tensor(0);
+  if (input.dim() < 2 || input.numel() == 0 || input.size(-1) == 1) return call.run_without_rule();
+  const std::int64_t matrices = input.numel() / (input.size(-1) * input.size(-1));
+  call.approximate("scratch memory depends on data: assumed to be that for matrices of a norm of 2 or more");
+  call.returns(torch_call::empty(input.sizes(), input));
+  constexpr std::int64_t buffers = 5;  // of powers, and as many of their sums
+  const auto several = [&](std::int64_t count) {
+    std::vector<std::int64_t> sizes = input.sizes().vec();
+    sizes.insert(sizes.begin(), count);
+    return torch_call::empty(sizes, input);
+  };
+  const at::Tensor powers = several(buffers);
+  const at::Tensor sums = several(buffers);
+  const at::Tensor products = several(matrices == 1 ? 2 : 0);
+}
+
 inline constexpr known_rule matrix_rules[] = {
-    {"aten::mm", mm_rule},           {"aten::addmm", addmm_rule}, {"aten::bmm", bmm_rule},
-    {"aten::baddbmm", baddbmm_rule}, {"aten::dot", scalar_rule},  {"aten::vdot", scalar_rule},
+    {"aten::mm", mm_rule},
+    {"aten::addmm", addmm_rule},
+    {"aten::bmm", bmm_rule},
+    {"aten::baddbmm", baddbmm_rule},
+    {"aten::dot", scalar_rule},
+    {"aten::vdot", scalar_rule},
+    {"aten::linalg_matrix_exp", matrix_exp_rule},
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
