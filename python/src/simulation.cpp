@@ -118,6 +118,28 @@ void bind_simulation(nb::module_& module) {
       },
       "tensor"_a, "method"_a, "Call before a method of a tensor (`Tensor._cdata`) reads its memory.");
   module.def(
+      "_knowledge_of",
+      [](std::uintptr_t tensor) {
+        const auto* const simulation = torch_library::simulation();
+        if (simulation == nullptr) return 0;
+        return static_cast<int>(simulation->knowledge_of(reinterpret_cast<void*>(tensor)));
+      },
+      "tensor"_a,
+      "What a read of a tensor (`Tensor._cdata`) gives: 0: what the program computed; 1: a number unknown to the "
+      "simulation; 2: one drawn between 0 and 1.");
+  module.def("_begin_print", [] {
+    if (const auto* const simulation = torch_library::simulation()) simulation->begin_print();
+  });
+  module.def("_end_print", [] {
+    if (const auto* const simulation = torch_library::simulation()) simulation->end_print();
+  });
+  module.def(
+      "_list_decision",
+      [](const char* decision) {
+        if (const auto* const simulation = torch_library::simulation()) simulation->list_decision(decision);
+      },
+      "decision"_a);
+  module.def(
       "_set_read_limit",
       [](std::int64_t reads) {
         if (reads < 1) memprof::detail::raise("set_read_limit: " + std::to_string(reads) + " must be at least 1");

@@ -119,7 +119,8 @@ def test_lists_and_arrays_of_the_device_are_read_from_a_copy(claimed: memprof.Ca
     with pytest.raises(TypeError, match="cuda:0 device type tensor"):
         numbers.numpy()
     rows = claimed.profile.table("unknown_reads").rows()
-    assert {(row["name"], row["count"]) for row in rows} == {("aten::item", 1), ("Tensor.tolist", 1), ("Tensor.numpy", 2)}
+    found = {(row["name"], row["count"]) for row in rows if not row["name"].startswith("comparison of ")}  # of the test itself
+    assert found == {("aten::item", 1), ("Tensor.tolist", 1), ("Tensor.numpy", 2)}
 
 
 # --- its memory

@@ -10,6 +10,7 @@ from torch.nn.parallel import distributed as _data_parallel
 from torch.utils.data._utils import worker as _loader_worker
 
 from .. import _core
+from ._nominal_numbers import list_float, nominal_item, nominal_list
 from ._patches import Patches
 
 TYPE_CHECKING = False
@@ -27,11 +28,15 @@ class Simulation:
         self._shape_functions = _PythonShapeFunctions()
         self._patches.set(torch.Tensor, "new_tensor", _new_tensor)
         self._patches.set(torch.Tensor, "new", _new)
+        self._patches.set(torch.Tensor, "item", _item)
+        self._patches.set(torch.Tensor, "__float__", _float)
         self._patches.set(torch.Tensor, "tolist", _tolist)
         self._patches.set(torch.Tensor, "numpy", _numpy)
+        self._patches.set(torch._tensor_str, "_str", _print)
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
         self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
+        self._load_floats()
         self._pass_on_higher_order_operators()
         self._join_new_threads()
         self._run_compiled_functions_eagerly()
@@ -53,6 +58,16 @@ class Simulation:
         self._shape_functions.restore()
         if self._stance is not None:
             self._stance.__exit__(None, None, None)
+        if self._loads_floats:
+            self._loads_floats.__exit__(None, None, None)
+
+    def _load_floats(self) -> None:
+        """`torch.load` refuses functions that it does not know, and a nominal number is saved as a call of `float`."""
+        self._loads_floats: Any = None
+        has_safe_globals = hasattr(torch.serialization, "safe_globals")  # from torch 2.5 on
+        if has_safe_globals and float not in torch.serialization.get_safe_globals():
+            self._loads_floats = torch.serialization.safe_globals([float])
+            self._loads_floats.__enter__()
 
     def _join_new_threads(self) -> None:
         original: Any = vars(threading.Thread)["_bootstrap_inner"]
@@ -157,9 +172,25 @@ def _new(self: torch.Tensor, *args: Any, device: Any = None) -> torch.Tensor:
     return torch.tensor(first, dtype=self.dtype, device=device)
 
 
+_original_item: Callable[..., Any] = torch.Tensor.item
+_original_float: Callable[..., float] = torch.Tensor.__float__
 _original_tolist: Callable[..., Any] = torch.Tensor.tolist
 _original_numpy: Callable[..., Any] = torch.Tensor.numpy
 _is_handled_by_class: Callable[[Any], bool] = torch.overrides.has_torch_function_unary
+
+
+def _item(self: torch.Tensor) -> Any:
+    """`Tensor.item`, whose numbers say who decides by them if the simulation does not know them."""
+    if _is_handled_by_class(self):  # it calls this function again
+        return _original_item(self)
+    return nominal_item(self, _original_item(self))
+
+
+def _float(self: torch.Tensor) -> float:
+    """`float(tensor)`, which cannot return such a number."""
+    if not _is_handled_by_class(self) and _core._knowledge_of(self._cdata) != 0:
+        list_float("float(Tensor)", sys._getframe(1))
+    return _original_float(self)
 
 
 def _tolist(self: torch.Tensor) -> Any:
@@ -171,6 +202,7 @@ def _tolist(self: torch.Tensor) -> Any:
         if not self.is_cpu:
             self = self.cpu()
         _core._read_memory(self._cdata, "Tensor.tolist")
+        return nominal_list(self, _original_tolist(self))
     return _original_tolist(self)
 
 
@@ -183,6 +215,18 @@ def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
     array = _original_numpy(self)  # over the same memory; raises what torch raises
     _core._read_memory(self._cdata, "Tensor.numpy")
     return array
+
+
+_original_print: Callable[..., str] = torch._tensor_str._str
+
+
+def _print(*args: Any, **kwargs: Any) -> str:
+    """The text of a tensor, whose values decide in how many digits it is."""
+    _core._begin_print()
+    try:
+        return _original_print(*args, **kwargs)
+    finally:
+        _core._end_print()
 
 
 _original_worker_loop: Callable[..., Any] = _loader_worker._worker_loop

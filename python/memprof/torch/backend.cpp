@@ -139,6 +139,19 @@ void use_allocator(const memprof_torch_allocator* model) {
   memprof::detail::fake_cuda_device.set_allocator(&used);
 }
 
+memprof_torch_knowledge knowledge_of(void* implementation) {
+  const at::Tensor tensor{
+      c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(static_cast<c10::TensorImpl*>(implementation))};
+  if (!memprof::detail::is_read_unknown(tensor)) return memprof_torch_known;
+  return memprof::detail::is_late_uniform_draw(tensor) ? memprof_torch_uniform_draw : memprof_torch_unknown;
+}
+
+void list_decision(const char* decision) {
+  const memprof::extend::event_sink sink;
+  if (!memprof::detail::is_simulating.load(std::memory_order_relaxed) || sink.capture() == 0) return;
+  memprof::detail::unknown_reads::instance().add_decision(sink.label_of(decision));
+}
+
 bool read_memory(void* implementation, const char* method, char* error, std::size_t room) {
   const at::Tensor tensor{
       c10::intrusive_ptr<c10::TensorImpl, c10::UndefinedTensorImpl>::reclaim_copy(static_cast<c10::TensorImpl*>(implementation))};
@@ -158,7 +171,11 @@ constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simul
                                               [] { memprof::detail::execute_in_this_process(); },
                                               use_allocator,
                                               read_memory,
-                                              [](std::int64_t reads) { memprof::set_torch_read_limit(reads); }};
+                                              [](std::int64_t reads) { memprof::set_torch_read_limit(reads); },
+                                              knowledge_of,
+                                              [] { ++memprof::detail::this_simulating_thread.open_prints; },
+                                              [] { --memprof::detail::this_simulating_thread.open_prints; },
+                                              list_decision};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else
 constexpr const memprof_torch_simulation* simulation_calls = nullptr;

@@ -7,7 +7,7 @@
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 7
+#define MEMPROF_TORCH_CALLS_VERSION 8
 
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
@@ -15,6 +15,12 @@ struct memprof_torch_allocator {
   bool (*has_room)(void* self, int64_t bytes, char* message, size_t room, int64_t* free_bytes);
   void (*allocate)(void* self, const void* address, int64_t bytes);
   void (*deallocate)(void* self, const void* address);
+};
+
+enum memprof_torch_knowledge {
+  memprof_torch_known,
+  memprof_torch_unknown,
+  memprof_torch_uniform_draw /* unknown, but drawn between 0 and 1 */
 };
 
 struct memprof_torch_simulation {
@@ -34,6 +40,13 @@ struct memprof_torch_simulation {
   bool (*read_memory)(void* tensor, const char* method, char* error, size_t room);
   /* `memprof::set_torch_read_limit`; at least 1. */
   void (*set_read_limit)(int64_t reads);
+  /* What a read of a tensor (`Tensor._cdata`) gives. */
+  enum memprof_torch_knowledge (*knowledge_of)(void* tensor);
+  /* From `begin_print` to `end_print`, what this thread reads is printed; pairs nest. */
+  void (*begin_print)(void);
+  void (*end_print)(void);
+  /* Lists that the program decides by a number that it has read before; `decision` says what it asks of it, and where. */
+  void (*list_decision)(const char* decision);
 };
 
 struct memprof_torch_calls {

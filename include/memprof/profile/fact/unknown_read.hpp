@@ -11,10 +11,10 @@ namespace memprof::inline MEMPROF_ABI {
 /// A value that the program read in a simulated run and that the simulation does not know. The program got a stand-in,
 /// and may have taken another path than in a real run: a profile with one that `steers` is not exact.
 struct unknown_read {
-  std::string name;       ///< name of the reading operator or method, such as "aten::item" or "Tensor.numpy"; empty: unknown
+  std::string name;       ///< the reading operator or method, such as "aten::item", or a decision and where; empty: unknown
   std::string operation;  ///< the program's innermost operation around it; empty: none
   std::int64_t count = 0;
-  std::int64_t steers = 0;  ///< not 0: a truth value or an integer, by which programs decide; 0: a number, which most only print
+  std::int64_t steers = 0;  ///< not 0: a truth value, an integer or a decision; 0: a number, which most programs only print
 
   bool operator==(const unknown_read&) const = default;
 

@@ -1,8 +1,12 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
+#include <memprof/backend/torch/simulation/likely_shares.hpp>
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
+#include <memprof/backend/torch/simulation/real_kernel.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
+#include <memprof/backend/torch/simulation/skipped_draws.hpp>
+#include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 #include <memprof/trace/label.hpp>
@@ -11,7 +15,10 @@
 #include <c10/core/ScalarType.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
+#include <limits>
 #include <type_traits>
 
 /// @file
@@ -36,11 +43,37 @@ inline void fill_for_read(fake_block& block, const at::Tensor& tensor) {
   });
 }
 
+/// Whether a program that reads a tensor gets other numbers than in a real run.
+[[nodiscard]] inline bool is_read_unknown(const at::Tensor& tensor) {
+  if (runs_for_real() || !tensor.defined() || tensor.is_meta() || !is_dense(tensor)) return false;
+  return !has_values(tensor) || is_drawn_after_skipped(tensor);
+}
+
+/// Whether a tensor has uniform numbers between 0 and 1 that were drawn after skipped ones.
+[[nodiscard]] inline bool is_late_uniform_draw(const at::Tensor& tensor) {
+  const fake_block* const block = block_of(*tensor.storage().unsafeGetStorageImpl());
+  return block != nullptr && has_values(tensor) && block->choices.load(std::memory_order_relaxed) == uniform_choices;
+}
+
+/// Whether a tensor has integers by which a program may decide otherwise than in a real run: see `list_late_read`.
+[[nodiscard]] inline bool has_late_sizes(const at::Tensor& tensor) {
+  if (!is_drawn_after_skipped(tensor) || !c10::isIntegralType(tensor.scalar_type(), true)) return false;
+  stand_ins replaced;
+  const at::Tensor memory = replaced.stand_in_of(tensor, false);
+  const kernel_scope scope{max_kernel_bytes, true};
+  const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
+  return memory.to(at::kLong).min().item<std::int64_t>() <= std::numeric_limits<std::int32_t>::max();
+}
+
 /// Call before a program reads the memory of a CPU tensor in the function `called`. Throws `c10::Error` if it seems to wait for
 /// what it reads: see `set_torch_read_limit`.
 inline void read_memory(const at::Tensor& tensor, label called) {
   if (runs_for_real() || !tensor.defined() || !tensor.is_cpu() || !is_dense(tensor)) return;
-  if (tensor.numel() == 0 || has_values(tensor)) return;
+  if (tensor.numel() == 0) return;
+  if (has_values(tensor)) {
+    if (has_late_sizes(tensor)) unknown_reads::instance().add(read_use::steers, called);
+    return;
+  }
   const c10::ScalarType dtype = tensor.scalar_type();
   unknown_reads::instance().add(c10::isIntegralType(dtype, true) ? read_use::steers : read_use::prints, called);
   fake_block* const block = block_of(*tensor.storage().unsafeGetStorageImpl());

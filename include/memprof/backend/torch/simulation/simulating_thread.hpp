@@ -46,6 +46,7 @@ struct simulating_thread {
   std::size_t max_kernel_bytes = std::numeric_limits<std::size_t>::max();  ///< what the real kernel may still allocate
   std::vector<pending_block>* pending = nullptr;                           ///< null: blocks are recorded at once
   unsigned real_scopes = 0;                                                ///< the number of open ones
+  unsigned open_prints = 0;        ///< what is read within one is printed, and decides only how it looks
   unsigned hidden_kernels = 0;     ///< real kernels whose blocks are not those of the program
   bool was_multithreading = true;  ///< autograd's previous setting on this thread
 };

@@ -2,6 +2,7 @@
 
 #include <memprof/backend/torch/capture/operator_labels.hpp>
 #include <memprof/backend/torch/capture/torch_thread.hpp>
+#include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/profile/fact/assumed_size.hpp>
 #include <memprof/profile/fact/unknown_read.hpp>
@@ -71,11 +72,15 @@ class unknown_reads {
     static const label asks_for_truth = event_sink{}.label_of("aten::is_nonzero");
     reader who{called, event_sink{}.innermost_name(), use};
     if (who.called == asks_for_truth) who.use = read_use::steers;
+    if (this_simulating_thread.open_prints != 0) who.use = read_use::prints;
     const std::int64_t repeats = count(who);
     // Relaxed: the program sets the limit before it runs.
     if (repeats >= read_limit.load(std::memory_order_relaxed)) [[unlikely]]
       refuse(who, repeats);
   }
+
+  /// Call when the program decides by a number that it has read before. Many such decisions are no loop that waits.
+  void add_decision(label called) { (void)count({called, event_sink{}.innermost_name(), read_use::steers}); }
 
   /// A row for each reader. Takes the registry's lock.
   [[nodiscard]] std::vector<unknown_read> rows() const {
@@ -146,6 +151,7 @@ class assumed_sizes {
 
   /// A call of the operator `name` that allocated `bytes`. `name` and `cause` must never be destroyed.
   void add(const std::string& name, const char* cause, std::int64_t assumed, std::int64_t most, std::int64_t bytes) {
+    if (this_simulating_thread.open_prints != 0) return;  // the numbers that are not zero: few, and mostly all
     const place where{&name, event_sink{}.innermost_name(), cause};
     const recording_suppressor hidden;
     const lock_guard guard{lock_};
