@@ -167,6 +167,10 @@ def check_that_it_is_a_number() -> None:
     loss = unknown().item()
     if math.isnan(loss) or not math.isfinite(loss) or loss != loss or loss == math.inf:
         raise ValueError(loss)
+    tensor = unknown()
+    gradients = torch.rand(300, 300)
+    if torch.isnan(tensor) or torch.isinf(tensor) or torch.isnan(gradients).any() or torch.isinf(gradients).any().item():
+        raise ValueError(tensor)
     best = None
     if best is None or loss == None:  # noqa: E711
         best = loss

@@ -39,9 +39,20 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return is_finite ? number : at::Scalar{0.0};
 }
 
+/// Whether a truth value says that unknown numbers are infinite or not numbers. They are taken to be ordinary ones.
+[[nodiscard]] inline bool is_never_true(const at::Tensor& tensor) {
+  const fake_block* const block = block_of(*tensor.storage().unsafeGetStorageImpl());
+  return tensor.scalar_type() == at::kBool && block != nullptr && block->share.load(std::memory_order_relaxed) == 0;
+}
+
 /// The value that `item()` returns.
 inline void read_number_rule(torch_call& call) {
-  const bool is_integer = c10::isIntegralType(call.tensor(0).scalar_type(), true);
+  const at::Tensor read = call.tensor(0);
+  if (is_never_true(read)) {
+    unknown_reads::instance().add(read_use::is_certain);
+    return call.returns(at::Scalar{false});
+  }
+  const bool is_integer = c10::isIntegralType(read.scalar_type(), true);
   unknown_reads::instance().add(is_integer ? read_use::steers : read_use::prints);
   call.returns(number_in(call.tensor(0)));
 }

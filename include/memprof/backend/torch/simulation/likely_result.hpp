@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -45,6 +46,7 @@ struct share_call {
 using share_function = std::optional<double> (*)(const share_call&);
 
 [[nodiscard]] inline std::optional<double> share_of_equal(const share_call& of) {
+  if (!of.is_tensor(1) && std::isinf(of.number(1))) return 0;  // as isinf asks
   const double choices = std::max(of.choices(0), of.choices(1));
   return choices >= 1 ? std::optional{1 / choices} : std::nullopt;
 }

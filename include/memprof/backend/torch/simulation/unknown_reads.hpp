@@ -42,8 +42,9 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// What a read value does in most programs.
 enum class read_use : std::uint8_t {
-  prints,  ///< a floating-point number
-  steers   ///< a truth value or an integer, or a number whose truth is asked for
+  is_certain,  ///< a truth value that is the same for all finite numbers
+  prints,      ///< a floating-point number
+  steers       ///< a truth value or an integer, or a number whose truth is asked for
 };
 
 /// How often one reader may read while no other reads for the first time; see `set_torch_read_limit`.
@@ -70,9 +71,9 @@ class unknown_reads {
   /// The same, by the operator or function `called`. Throws `c10::Error` at the limit.
   void add(read_use use, label called) {
     static const label asks_for_truth = event_sink{}.label_of("aten::is_nonzero");
-    reader who{called, event_sink{}.innermost_name(), use};
-    if (who.called == asks_for_truth) who.use = read_use::steers;
-    if (this_simulating_thread.open_prints != 0) who.use = read_use::prints;
+    const bool decides = use != read_use::is_certain && this_simulating_thread.open_prints == 0;
+    reader who{called, event_sink{}.innermost_name(), decides ? use : read_use::prints};
+    if (decides && who.called == asks_for_truth) who.use = read_use::steers;
     const std::int64_t repeats = count(who);
     // Relaxed: the program sets the limit before it runs.
     if (repeats >= read_limit.load(std::memory_order_relaxed)) [[unlikely]]
