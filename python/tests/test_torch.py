@@ -287,3 +287,21 @@ def test_cuda_is_recorded_once_the_program_has_initialised_it(monkeypatch: pytes
     monkeypatch.setattr(torch.cuda, "is_initialized", lambda: True)
     recorder.record_cuda()
     assert recorded == ["now", "now"]
+
+
+@pytest.mark.parametrize("kind", [{"foreach": True}, {"foreach": False}, {"fused": True}, {"amsgrad": True}])
+@pytest.mark.parametrize("rows", [1, 4096])
+def test_the_state_of_many_small_parameters_has_its_category(kind: dict[str, bool], rows: int) -> None:
+    with memprof.capture() as capture:
+        model = torch.nn.Sequential(*(torch.nn.Linear(64, 64) for _ in range(20)))
+        optimizer = torch.optim.AdamW(model.parameters(), **kind)
+        for _ in range(2):
+            optimizer.zero_grad()
+            model(torch.randn(rows, 64)).square().mean().backward()
+            optimizer.step()
+    live = capture.profile.space("cpu").live_at_peak
+    state = 2 + ("amsgrad" in kind)
+    assert next(row.bytes for row in live.by_category if row.owner == "optimizer_state") >= state * 20 * (64 * 64 + 64) * 4
+    largest = [row for row in live.by_operation if row.blocks >= 40]  # of 40 parameters
+    assert {row.category for row in largest if "zeros_like" in row.owner} == {"optimizer_state"}
+    assert {row.category for row in largest if row.owner == "aten::empty"} == {"parameter"}

@@ -819,6 +819,8 @@ class ledger_model {
                                           bool has_all_owners) const;
   [[nodiscard]] live_set live_set_of(const model_names& names, const std::vector<block>& held,
                                      const std::vector<std::size_t>& categories, bool has_all_owners) const;
+  void name_categories(const model_names& names, const space_state& space, const segment_state& at,
+                       memprof::vector<owned_bytes>& rows) const;
   [[nodiscard]] live_block live_block_of(const model_names& names, const block& shown) const;
   [[nodiscard]] static memprof::vector<owned_bytes> remedy_of(const memprof::vector<owned_bytes>& owners, std::int64_t missing);
   [[nodiscard]] capacity_shortfall shortfall_of(const model_names& names, const space_state& space,

@@ -70,6 +70,22 @@ inline live_set ledger_model::live_set_of(const model_names& names, const std::v
   return set;
 }
 
+/// Of each operation: the category of more than half of its bytes, as far as blocks of the peak are still live.
+inline void ledger_model::name_categories(const model_names& names, const space_state& space, const segment_state& at,
+                                          memprof::vector<owned_bytes>& rows) const {
+  for (owned_bytes& row : rows) {
+    for (std::size_t category = 1; category < detail::category_names.size(); ++category) {
+      detail::int128 held = 0;
+      for (const auto& [address, ordinal] : space.live) {
+        const bool was_there = std::find(at.at_peak.begin(), at.at_peak.end(), ordinal) != at.at_peak.end();
+        const block& live = space.blocks[ordinal];
+        if (was_there && live.category == category && owner_of(names, live.operation) == row.owner) held += live.bytes;
+      }
+      if (2 * held > row.bytes) row.category = detail::category_names[category];
+    }
+  }
+}
+
 inline live_block ledger_model::live_block_of(const model_names& names, const block& shown) const {
   std::vector<std::string> fields{""};
   for (const char character : text_of(names, shown.annotation)) {
@@ -171,7 +187,9 @@ inline space_profile ledger_model::space_profile_of(const model_names& names, co
       result.peak_segment = static_cast<std::int64_t>(index);
       result.peak_time_ns = usage.peak_time_ns;
       result.peak_operation = usage.peak_operation;
-      result.live_at_peak = live_set_at_peak(names, space, space.segments[index - space.first_segment], true);
+      const segment_state& at = space.segments[index - space.first_segment];
+      result.live_at_peak = live_set_at_peak(names, space, at, true);
+      name_categories(names, space, at, result.live_at_peak.by_operation);
     }
     usage.cumulative_peak = result.cumulative_peak;
     result.segments.push_back(usage);

@@ -82,7 +82,7 @@ class profile_lines {
 
   void write(const std::string& where, const live_set& set) {
     line(where + " bytes, blocks", set.bytes, set.blocks);
-    for (const owned_bytes& row : set.by_operation) line(where + " by_operation", row.owner, row.bytes, row.blocks);
+    for (const owned_bytes& row : set.by_operation) line(where + " by_operation", row.owner, row.bytes, row.blocks, row.category);
     line(where + " remaining bytes, operations", set.remaining_bytes, set.remaining_operations);
     for (const owned_bytes& row : set.by_category) line(where + " by_category", row.owner, row.bytes, row.blocks);
     for (const live_block& row : set.largest_blocks) {

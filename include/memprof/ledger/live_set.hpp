@@ -20,6 +20,9 @@ struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
+  /// Of an operation at the overall peak of a space: the category of more than half of its bytes, if the blocks that are still
+  /// live show it. Otherwise empty.
+  std::string category = {};
 
   bool operator==(const owned_bytes&) const = default;
 };
@@ -54,10 +57,13 @@ struct live_set {
 };
 
 template <>
-inline constexpr detail::name_list detail::field_names<owned_bytes>{"owner", "bytes", "blocks"};
+inline constexpr detail::name_list detail::field_names<owned_bytes>{"owner", "bytes", "blocks", "category"};
 
 template <>
-inline constexpr detail::name_list detail::nullable_fields<owned_bytes>{"owner"};
+inline constexpr detail::name_list detail::nullable_fields<owned_bytes>{"owner", "category"};
+
+template <>
+inline constexpr detail::name_list detail::later_fields<owned_bytes>{"category"};
 
 template <>
 inline constexpr detail::name_list detail::field_names<live_block>{"address", "bytes", "operation", "category",

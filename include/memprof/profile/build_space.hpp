@@ -158,7 +158,9 @@ class space_builder {
     const segment_usage& usage = result_.segments[static_cast<std::size_t>(result_.peak_segment)];
     result_.peak_time_ns = usage.peak_time_ns;
     result_.peak_operation = usage.peak_operation;
-    result_.live_at_peak = is_finished ? live_sets_.with_all_owners(usage.live_at_peak) : usage.live_at_peak;
+    result_.live_at_peak =
+        is_finished ? live_sets_.at_overall(usage.live_at_peak, rows_.position(static_cast<std::size_t>(result_.peak_segment)))
+                    : live_sets_.at_overall(usage.live_at_peak);
   }
 
   const Space& space_;

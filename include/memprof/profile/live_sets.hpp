@@ -56,7 +56,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   vector<owned_bytes> rows(count);
   for (std::size_t row = 0; row < count; ++row) {
     const category_at_peak& held = categories[order[row]];
-    rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks};
+    rows[row] = {std::string{category_names[order[row]]}, held.bytes, held.blocks, {}};
   }
   return rows;
 }
@@ -121,14 +121,39 @@ class live_set_builder {
     return set;
   }
 
-  /// Replaces the kept owners in the overall peak's segment with all of them.
-  [[nodiscard, gnu::cold]] live_set with_all_owners(live_set set) const {
+  /// The overall peak's live set, if that is of finished segment `index`: with all owners instead of those that were kept.
+  [[nodiscard, gnu::cold]] live_set at_overall(live_set set, std::size_t index) const {
     set.remaining_bytes = set.remaining_operations = 0;
-    set.by_operation = named(space_.overall_owners().data(), space_.overall_owners().size());
+    set.by_operation = with_categories(space_.overall_owners(), space_.segments()[index].peak_ordinal);
+    return set;
+  }
+
+  /// The same, if it is of the open segment.
+  [[nodiscard, gnu::cold]] live_set at_overall(live_set set) const {
+    detail::page_array<owner_at_peak> owners;
+    if (space_.collect_owners(owners)) set.by_operation = with_categories(owners, space_.open_segment().peak_ordinal);
     return set;
   }
 
  private:
+  /// The rows of all owners at the overall peak, each with the category of most of its bytes if blocks that are still live show
+  /// it.
+  template <class Owners>
+  [[nodiscard, gnu::cold]] vector<owned_bytes> with_categories(const Owners& owners, std::uint64_t peak_ordinal) const {
+    vector<std::array<std::int64_t, category_names.size()>> held(paths_.size());
+    space_.blocks().for_each([&](const block& live) {
+      if (live.born() <= peak_ordinal) held[live.operation()][live.category()] += static_cast<std::int64_t>(live.bytes);
+    });
+    vector<owned_bytes> rows = named(owners.data(), owners.size());
+    for (std::size_t row = 0; row < rows.size(); ++row) {
+      for (std::size_t index = 1; index < category_names.size(); ++index) {  // 0: other
+        const std::int64_t bytes = held[owners[row].operation][index];
+        if (bytes > rows[row].bytes - bytes) rows[row].category = category_names[index];
+      }
+    }
+    return rows;
+  }
+
   [[nodiscard, gnu::cold]] static live_set totals_of(const segment_record& record) {
     live_set set;
     set.bytes = record.peak_live_bytes;
@@ -140,7 +165,7 @@ class live_set_builder {
   [[nodiscard, gnu::cold]] vector<owned_bytes> named(const owner_at_peak* owners, std::size_t count) const {
     vector<owned_bytes> rows(count);
     for (std::size_t row = 0; row < count; ++row)
-      rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks};
+      rows[row] = {paths_[owners[row].operation], owners[row].bytes, owners[row].blocks, {}};
     return rows;
   }
 

@@ -115,6 +115,51 @@ TEST_CASE("live sets: owners beyond the limit are summed up, but the overall pea
   CHECK(overall.remaining_operations == 0);
 }
 
+TEST_CASE("live sets: an owner of many small blocks has the category of most of its bytes, at the overall peak") {
+  ledger_driver driver{{.largest_blocks = 1}};
+  const std::uint16_t state = driver.tag_of(memprof::category::optimizer_state);
+  driver.begin("step");
+  for (std::uint64_t block = 1; block <= 4; ++block)
+    driver.allocate(block * 4096, 100, {.tag = block < 4 ? state : std::uint16_t{0}});
+  driver.end("step");
+  driver.begin("forward");
+  driver.allocate(0x10000, 150, {.tag = state});
+  driver.allocate(0x20000, 150);  // half of the bytes are not most
+  driver.end("forward");
+  SECTION("as long as they are live") {
+    driver.snapshot("A");
+    driver.free(0x10000);
+    driver.snapshot("B");
+    const profile made = driver.finished_profile();
+    const memprof::vector<owned_bytes> expected{{"step", 400, 4, "optimizer_state"}, {"forward", 300, 2}};
+    CHECK(made.space("cpu").live_at_peak.by_operation == expected);
+    CHECK(made.space("cpu").segments[1].live_at_peak.by_operation[0].category.empty());
+  }
+  SECTION("in the last segment, too") {
+    driver.snapshot("A");
+    driver.allocate(0x30000, 1);
+    driver.snapshot("B");
+    driver.free(0x30000);
+    const profile made = driver.finished_profile();
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, "optimizer_state"});
+  }
+  SECTION("but not of those that are freed") {
+    driver.free(4096);
+    driver.snapshot("A");
+    const profile made = driver.finished_profile();
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, ""});
+  }
+  SECTION("nor of those that came after the peak") {
+    for (std::uint64_t block = 1; block <= 3; ++block) driver.free(block * 4096);
+    driver.begin("step");
+    driver.allocate(4096, 300, {.tag = state});
+    driver.end("step");
+    driver.snapshot("A");
+    const profile made = driver.finished_profile();
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, ""});
+  }
+}
+
 TEST_CASE("live sets: nothing is kept where no blocks and no owners were asked for, and the totals are the same") {
   ledger_driver driver{{.largest_blocks = 0, .owners_per_segment = 0}};
   driver.allocate(0x100, 8);

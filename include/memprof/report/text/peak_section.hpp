@@ -61,9 +61,10 @@ namespace memprof::inline MEMPROF_ABI::detail {
   line.end_line();
 }
 
-/// The category of more than half of an owner's bytes, if that is certain: all bytes of the set have it, or blocks that are
-/// listed. Empty otherwise.
+/// The category of more than half of an owner's bytes, if that is certain: the row says so, all bytes of the set have it, or
+/// blocks that are listed. Empty otherwise.
 [[nodiscard, gnu::cold]] inline std::string_view category_of(const live_set& live, const owned_bytes& owner) {
+  if (!owner.category.empty()) return owner.category;
   for (const owned_bytes& row : live.by_category) {
     if (row.bytes == live.bytes && row.owner != to_string(category::other)) return row.owner;
   }
