@@ -6,14 +6,18 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/map.h>
 #include <nanobind/stl/optional.h>
+#include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
 
 #include <memprof/backend/torch/device_allocator.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/device_json.hpp>
+#include <memprof/toolkit/analysis/cached_block.hpp>
+#include <memprof/toolkit/analysis/caching_allocator.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_stats.hpp>
 #include <memprof/toolkit/analysis/cuda_alloc_conf.hpp>
+#include <memprof/toolkit/analysis/request_places.hpp>
 #include <memprof/toolkit/analysis/simulated_caching_allocator.hpp>
 #include <memprof/trace/device_description.hpp>
 
@@ -49,8 +53,47 @@ using namespace nb::literals;
 /// What the library that simulates calls of it.
 [[nodiscard]] const memprof_torch_allocator* functions_of_claimed_device() {
   static const memprof::detail::device_allocator functions = memprof::detail::recorded_device(claimed_device());
-  static const memprof_torch_allocator in_c{functions.self, functions.has_room, functions.allocate, functions.deallocate};
+  static const memprof_torch_allocator in_c{functions.self,       functions.has_room, functions.allocate,
+                                            functions.deallocate, functions.stream,   functions.try_to_wait};
   return &in_c;
+}
+
+using pool_handle = memprof::simulated_caching_allocator::pool_handle;
+
+/// The run of mapped blocks that begins with `block`, which becomes what follows it.
+[[nodiscard]] nb::dict segment_at(const memprof::cached_block*& block, pool_handle pool) {
+  nb::dict segment;
+  segment["device"] = 0;
+  segment["address"] = block->address;
+  segment["stream"] = block->stream;
+  segment["segment_type"] = block->pool->is_small() ? "small" : "large";
+  segment["segment_pool_id"] = nb::make_tuple(pool.first, pool.second);
+  segment["is_expandable"] = block->is_expandable();
+  segment["frames"] = nb::list{};
+  std::int64_t total = 0;
+  std::int64_t allocated = 0;
+  std::int64_t active = 0;
+  std::int64_t requested = 0;
+  nb::list blocks;
+  for (; block != nullptr && block->is_mapped; block = block->next) {
+    nb::dict row;
+    row["address"] = block->address;
+    row["size"] = block->bytes;
+    row["requested_size"] = block->requested;
+    row["state"] = block->is_allocated ? "active_allocated" : block->is_active() ? "active_pending_free" : "inactive";
+    row["frames"] = nb::list{};
+    blocks.append(row);
+    total += block->bytes;
+    allocated += block->is_allocated ? block->bytes : 0;
+    active += block->is_active() ? block->bytes : 0;
+    requested += block->requested;
+  }
+  segment["total_size"] = total;
+  segment["allocated_size"] = allocated;
+  segment["active_size"] = active;
+  segment["requested_size"] = requested;
+  segment["blocks"] = blocks;
+  return segment;
 }
 
 /// PyTorch's names.
@@ -80,6 +123,72 @@ using namespace nb::literals;
   found["num_device_alloc"] = stats.all.num_device_alloc;
   found["num_device_free"] = stats.all.num_device_free;
   return found;
+}
+
+/// The segments as `torch.cuda.memory_snapshot` has them, of all pools or of one.
+[[nodiscard]] nb::list claimed_device_segments() {
+  nb::list segments;
+  claimed_device().for_each_segment([&](const memprof::cached_block& first, pool_handle pool) {
+    const memprof::cached_block* block = &first;
+    while (block != nullptr) {
+      for (; block != nullptr && !block->is_mapped; block = block->next) {
+      }
+      if (block != nullptr) segments.append(segment_at(block, pool));
+    }
+  });
+  return segments;
+}
+
+/// The calls of PyTorch's allocator, by its names. None raises: Python's side knows PyTorch's words.
+void bind_pools(nb::module_& module) {
+  using places = memprof::detail::request_places;
+  using model = memprof::caching_allocator;
+  module.def("_claimed_device_segments", claimed_device_segments,
+             nb::sig("def _claimed_device_segments() -> list[dict[str, object]]"));
+  module.def("_use_claimed_stream", [](std::uint64_t stream) { claimed_device().use_stream(stream); });
+  module.def("_retain_claimed_pool", [](pool_handle pool, bool whole) {
+    return claimed_device().change_places([&](places& all, model& of) { return all.retain(of, pool, whole); });
+  });
+  module.def("_release_claimed_pool", [](pool_handle pool) {
+    return claimed_device().change_places([&](places& all, model& of) { return all.release(of, pool); });
+  });
+  module.def("_empty_claimed_pool", [](pool_handle pool) { claimed_device().empty_pool(pool); });
+  module.def("_claimed_pool_users", [](pool_handle pool) {
+    return claimed_device().change_places([&](places& all, model&) { return all.users(pool); });
+  });
+  module.def("_is_claimed_pool_used", [](pool_handle pool) {
+    return claimed_device().change_places([&](places& all, model&) { return all.is_used(pool); });
+  });
+  module.def("_begin_claimed_use",
+             [](pool_handle pool) { claimed_device().change_places([&](places& all, model&) { all.begin_use(pool); }); });
+  module.def("_begin_claimed_capture", [](pool_handle pool, std::uint64_t stream) {
+    return claimed_device().change_places([&](places& all, model&) { return all.begin_capture(pool, stream); });
+  });
+  module.def("_end_claimed_use", [](pool_handle pool) {
+    return claimed_device().change_places([&](places& all, model&) { return all.end_use(pool); });
+  });
+  module.def("_claimed_capture_of", [](std::uint64_t stream) {
+    return claimed_device().change_places([&](places& all, model&) { return all.capture_of(stream); });
+  });
+  module.def("_join_claimed_capture", [](std::uint64_t stream, std::uint64_t capture) {
+    claimed_device().change_places([&](places& all, model&) { all.join(stream, capture); });
+  });
+  module.def("_has_claimed_capture_failed", [](std::uint64_t capture) {
+    return claimed_device().change_places([&](places& all, model&) { return all.has_failed(capture); });
+  });
+  module.def(
+      "_fail_claimed_captures",
+      [] {
+        return claimed_device().change_places([&](places& all, model&) {
+          const bool are_any = all.are_captured();
+          all.fail_all();
+          return are_any;
+        });
+      },
+      "Whether there were any.");
+  module.def("_clear_claimed_workspaces", [] {
+    if (const auto* const simulation = torch_library::simulation()) simulation->clear_workspaces();
+  });
 }
 
 }  // namespace
@@ -168,6 +277,7 @@ void bind_simulation(nb::module_& module) {
   module.def("_reset_claimed_device_peaks", [] { claimed_device().reset_peak_stats(); });
   module.def("_reset_claimed_device_sums", [] { claimed_device().reset_accumulated_stats(); });
   module.def("_empty_claimed_device_cache", [] { claimed_device().empty_cache(); });
+  bind_pools(module);
 }
 
 }  // namespace memprof_python

@@ -3752,8 +3752,11 @@ class event_sink {
     detail::record_event({0, address.value, bytes, stream.name(), event_kind::reserve, space.value, 0});
   }
   /// The allocator gave a range back: part of the ranges it took, or several of them; 0 bytes: the one that began at `address`.
-  void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, 0});
+  /// `was_asked`: the program had it give back what it had cached, so that another allocator would, too.
+  void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {},
+               bool was_asked = false) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(was_asked ? 1 : 0);
+    detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, tag});
   }
 
   /// An allocation for a stream, from a pool; otherwise like `allocate`. The profile sums the blocks of each in
@@ -32229,90 +32232,6 @@ static_assert(extend::backend<nvtx_backend>);
 
 }  // namespace memprof::inline MEMPROF_ABI
 
-// ---- <memprof/backend/torch/capture/cuda_streams.hpp>
-#include <array>
-#include <charconv>
-#include <cstddef>
-#include <cstdint>
-#include <string_view>
-
-/// @file
-/// The names of CUDA's streams and of the caching allocator's pools in a profile.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// A pool as libtorch numbers it; both numbers are 0 for the allocator's own. Older versions, such as 2.6, omit it from trace
-/// entries.
-struct cuda_pool {
-  std::uint64_t first = 0;
-  std::uint64_t second = 0;
-  bool is_known = false;
-
-  bool operator==(const cuda_pool&) const = default;
-};
-
-/// The pool of a trace entry.
-template <class Entry>
-[[nodiscard]] cuda_pool pool_of_entry(const Entry& entry) noexcept {
-  if constexpr (requires { entry.mempool_.first; }) {
-    return {entry.mempool_.first, entry.mempool_.second, true};
-  } else {
-    return {};
-  }
-}
-
-/// The pool of a segment in a snapshot. Known only if trace entries have it, too, so that both count in the same row.
-template <class Entry, class Segment>
-[[nodiscard]] cuda_pool pool_of_segment(const Segment& segment) noexcept {
-  if constexpr (requires(const Entry& entry) { entry.mempool_.first; }) {
-    return {segment.owner_private_pool_id.first, segment.owner_private_pool_id.second, true};
-  } else {
-    return {};
-  }
-}
-
-/// The name of a stream and a pool. Takes the registry's lock.
-[[nodiscard]] inline stream_and_pool name_cuda_stream(std::uintptr_t stream, const cuda_pool& pool) noexcept {
-  constexpr std::size_t longest_number = 20;
-  constexpr std::size_t longest = 2 * longest_number + 8;  // plus the prefix and the separator
-  constexpr int hexadecimal = 16;
-  std::array<char, longest> stream_text{'0', 'x'};
-  std::array<char, longest> pool_text{};
-  char* const stream_end = std::to_chars(stream_text.data() + 2, stream_text.data() + longest, stream, hexadecimal).ptr;
-  char* pool_end = std::to_chars(pool_text.data(), pool_text.data() + longest_number, pool.first).ptr;
-  *pool_end++ = ':';
-  pool_end = std::to_chars(pool_end, pool_text.data() + longest, pool.second).ptr;
-  const std::string_view private_pool{pool_text.data(), static_cast<std::size_t>(pool_end - pool_text.data())};
-  const std::string_view address{stream_text.data(), static_cast<std::size_t>(stream_end - stream_text.data())};
-  const bool is_own = pool.first == 0 && pool.second == 0;
-  return stream_and_pool{stream == 0 ? "default" : address, !pool.is_known ? "unknown" : is_own ? "" : private_pool};
-}
-
-/// A cache of the names that the trace of one device used recently. Used under the lock of that device's allocator.
-class cuda_stream_names {
- public:
-  [[nodiscard]] stream_and_pool find(std::uintptr_t stream, const cuda_pool& pool) noexcept {
-    // Streams are addresses of objects larger than this.
-    constexpr unsigned object_bits = 6;
-    named& place = named_[(stream >> object_bits ^ pool.first ^ pool.second) % named_.size()];
-    if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool) {
-      place = {stream, pool, name_cuda_stream(stream, pool)};
-    }
-    return place.name;
-  }
-
- private:
-  struct named {
-    std::uintptr_t stream = 0;
-    cuda_pool pool;
-    stream_and_pool name;
-  };
-
-  std::array<named, 16> named_{};
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
 // ---- <memprof/backend/torch/capture/forward_scopes.hpp>
 #include <atomic>
 #include <cstddef>
@@ -32991,6 +32910,145 @@ inline void count_on_device(torch_thread& self, std::int64_t change) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/backend/torch/capture/cuda_streams.hpp>
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+/// @file
+/// The names of CUDA's streams and of the caching allocator's pools in a profile.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// A pool as libtorch numbers it; both numbers are 0 for the allocator's own. Older versions, such as 2.6, omit it from trace
+/// entries.
+struct cuda_pool {
+  std::uint64_t first = 0;
+  std::uint64_t second = 0;
+  bool is_known = false;
+
+  bool operator==(const cuda_pool&) const = default;
+};
+
+/// The pool of a trace entry.
+template <class Entry>
+[[nodiscard]] cuda_pool pool_of_entry(const Entry& entry) noexcept {
+  if constexpr (requires { entry.mempool_.first; }) {
+    return {entry.mempool_.first, entry.mempool_.second, true};
+  } else {
+    return {};
+  }
+}
+
+/// The pool of a segment in a snapshot. Known only if trace entries have it, too, so that both count in the same row.
+template <class Entry, class Segment>
+[[nodiscard]] cuda_pool pool_of_segment(const Segment& segment) noexcept {
+  if constexpr (requires(const Entry& entry) { entry.mempool_.first; }) {
+    return {segment.owner_private_pool_id.first, segment.owner_private_pool_id.second, true};
+  } else {
+    return {};
+  }
+}
+
+/// The name of a stream and a pool. Takes the registry's lock.
+[[nodiscard]] inline stream_and_pool name_cuda_stream(std::uintptr_t stream, const cuda_pool& pool) noexcept {
+  constexpr std::size_t longest_number = 20;
+  constexpr std::size_t longest = 2 * longest_number + 8;  // plus the prefix and the separator
+  constexpr int hexadecimal = 16;
+  std::array<char, longest> stream_text{'0', 'x'};
+  std::array<char, longest> pool_text{};
+  char* const stream_end = std::to_chars(stream_text.data() + 2, stream_text.data() + longest, stream, hexadecimal).ptr;
+  char* pool_end = std::to_chars(pool_text.data(), pool_text.data() + longest_number, pool.first).ptr;
+  *pool_end++ = ':';
+  pool_end = std::to_chars(pool_end, pool_text.data() + longest, pool.second).ptr;
+  const std::string_view private_pool{pool_text.data(), static_cast<std::size_t>(pool_end - pool_text.data())};
+  const std::string_view address{stream_text.data(), static_cast<std::size_t>(stream_end - stream_text.data())};
+  const bool is_own = pool.first == 0 && pool.second == 0;
+  return stream_and_pool{stream == 0 ? "default" : address, !pool.is_known ? "unknown" : is_own ? "" : private_pool};
+}
+
+/// A cache of the names that the trace of one device used recently. Used under the lock of that device's allocator.
+class cuda_stream_names {
+ public:
+  [[nodiscard]] stream_and_pool find(std::uintptr_t stream, const cuda_pool& pool) noexcept {
+    // Streams are addresses of objects larger than this.
+    constexpr unsigned object_bits = 6;
+    named& place = named_[(stream >> object_bits ^ pool.first ^ pool.second) % named_.size()];
+    if (place.name == stream_and_pool{} || place.stream != stream || place.pool != pool) {
+      place = {stream, pool, name_cuda_stream(stream, pool)};
+    }
+    return place.name;
+  }
+
+ private:
+  struct named {
+    std::uintptr_t stream = 0;
+    cuda_pool pool;
+    stream_and_pool name;
+  };
+
+  std::array<named, 16> named_{};
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/backend/torch/device_allocator.hpp>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The functions of a model of the fake device's allocator. Plain data, so that a library that was compiled otherwise can supply
+/// it. They may be called from any thread, and must not throw.
+struct device_allocator {
+  void* self;  ///< passed to each function
+  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes, ending in a 0) says so as the allocator
+  /// would, and `free_bytes` what the device has left. `is_backward`: for a backward pass, which a thread of its own makes on a
+  /// device.
+  bool (*has_room)(void* self, std::int64_t bytes, bool is_backward, char* message, std::size_t room, std::int64_t* free_bytes);
+  /// Blocks are known by address. Both return the label of the block's stream and pool, or 0.
+  label (*allocate)(void* self, const void* address, std::int64_t bytes, bool is_backward);
+  label (*deallocate)(void* self, const void* address);
+  /// The calling thread's stream; 0 is the default one.
+  std::uint64_t (*stream)(void* self);
+  /// Whether the thread may wait for that stream. Not if it is captured for a CUDA graph, and then the capture has failed.
+  bool (*try_to_wait)(void* self);
+};
+
+/// The name of a block's stream and pool; none for the default stream and the shared pool.
+template <class Place>
+[[nodiscard]] stream_and_pool name_of_place(const Place& place) noexcept {
+  if (place.stream == 0 && place.pool == 0) return {};
+  return name_cuda_stream(place.stream, {place.handle.first, place.handle.second, true});
+}
+
+/// Those of a `simulated_caching_allocator`, or a class like it; what it reserves is recorded in the space "cuda:0".
+template <class Model>
+[[nodiscard]] device_allocator recorded_device(Model& model) {
+  model.observe([space = memory_space{"cuda:0"}](auto action, std::uint64_t address, std::int64_t bytes, const auto& place,
+                                                 bool was_asked) {
+    const stream_and_pool where = name_of_place(place);
+    if (action == decltype(action)::reserve)
+      event_sink{}.reserve(space, block_address{address}, static_cast<std::size_t>(bytes), where);
+    else
+      event_sink{}.release(space, block_address{address}, static_cast<std::size_t>(bytes), where, was_asked);
+  });
+  return {&model,
+          [](void* self, std::int64_t bytes, bool is_backward, char* message, std::size_t room, std::int64_t* free_bytes) {
+            return static_cast<Model*>(self)->has_room(bytes, message, room, *free_bytes, is_backward);
+          },
+          [](void* self, const void* address, std::int64_t bytes, bool is_backward) {
+            return name_of_place(static_cast<Model*>(self)->allocate(address, bytes, is_backward)).name();
+          },
+          [](void* self, const void* address) { return name_of_place(static_cast<Model*>(self)->deallocate(address)).name(); },
+          [](void* self) { return static_cast<Model*>(self)->stream(); },
+          [](void* self) { return static_cast<Model*>(self)->try_to_wait(); }};
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/backend/torch/rules/onednn_lstm.hpp>
 #include <algorithm>
 #include <cstdint>
@@ -33397,87 +33455,6 @@ inline constexpr std::string_view exact_shape_functions_of_plain_tensors[] = {"a
   return std::binary_search(std::begin(exact_shape_functions_of_plain_tensors), std::end(exact_shape_functions_of_plain_tensors),
                             name);
 }
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/torch/device_allocator.hpp>
-#include <cstddef>
-#include <cstdint>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The functions of a model of the fake device's allocator. Plain data, so that a library that was compiled otherwise can supply
-/// it. They may be called from any thread, and must not throw.
-struct device_allocator {
-  void* self;  ///< passed to each function
-  /// Whether there is room for a block of that size; if not, `message` (of `room` bytes, ending in a 0) says so as the allocator
-  /// would, and `free_bytes` what the device has left.
-  bool (*has_room)(void* self, std::int64_t bytes, char* message, std::size_t room, std::int64_t* free_bytes);
-  /// Blocks are known by address.
-  void (*allocate)(void* self, const void* address, std::int64_t bytes);
-  void (*deallocate)(void* self, const void* address);
-};
-
-/// Those of a `simulated_caching_allocator`, or a class like it; what it reserves is recorded in the space "cuda:0".
-template <class Model>
-[[nodiscard]] device_allocator recorded_device(Model& model) {
-  model.observe([space = memory_space{"cuda:0"}](auto action, std::uint64_t address, std::int64_t bytes) {
-    if (action == decltype(action)::reserve)
-      event_sink{}.reserve(space, block_address{address}, static_cast<std::size_t>(bytes));
-    else
-      event_sink{}.release(space, block_address{address}, static_cast<std::size_t>(bytes));
-  });
-  return {&model,
-          [](void* self, std::int64_t bytes, char* message, std::size_t room, std::int64_t* free_bytes) {
-            return static_cast<Model*>(self)->has_room(bytes, message, room, *free_bytes);
-          },
-          [](void* self, const void* address, std::int64_t bytes) { static_cast<Model*>(self)->allocate(address, bytes); },
-          [](void* self, const void* address) { static_cast<Model*>(self)->deallocate(address); }};
-}
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-// ---- <memprof/backend/torch/simulation/fake_device.hpp>
-#include <atomic>
-#include <cstdint>
-
-/// @file
-/// The fake CUDA device: which capture its blocks belong to, and the model of its allocator that the embedding program may
-/// supply.
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Thread-safe.
-class fake_device {
- public:
-  void begin_capture() noexcept {
-    capture_.fetch_add(1, std::memory_order_relaxed);
-    is_of_parent_.store(false, std::memory_order_relaxed);
-  }
-  /// In a forked process, until it begins a capture: as with CUDA, the device is of no use there.
-  void leave_to_parent() noexcept { is_of_parent_.store(true, std::memory_order_relaxed); }
-  [[nodiscard]] bool is_of_parent() const noexcept { return is_of_parent_.load(std::memory_order_relaxed); }
-  /// The number of the capture: blocks of an earlier one do not count when they are freed.
-  [[nodiscard]] std::uint32_t capture() const noexcept { return capture_.load(std::memory_order_relaxed); }
-
-  /// `used` must live until another or none is set; null: none.
-  void set_allocator(const device_allocator* used) noexcept { allocator_.store(used, std::memory_order_release); }
-  [[nodiscard]] const device_allocator* allocator() const noexcept { return allocator_.load(std::memory_order_acquire); }
-
-  void allocate(const void* address, std::int64_t bytes) const {
-    if (const device_allocator* const model = allocator()) model->allocate(model->self, address, bytes);
-  }
-  void deallocate(const void* address) const {
-    if (const device_allocator* const model = allocator()) model->deallocate(model->self, address);
-  }
-
- private:
-  std::atomic<const device_allocator*> allocator_{nullptr};
-  std::atomic<std::uint32_t> capture_{0};
-  std::atomic<bool> is_of_parent_{false};
-};
-
-[[gnu::visibility("default")]] inline constinit fake_device fake_cuda_device{};
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 

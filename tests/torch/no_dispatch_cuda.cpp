@@ -288,7 +288,7 @@ struct counting_allocator {
   std::int64_t limit = 0;
   memprof::detail::device_allocator calls{
       this,
-      [](void* self, std::int64_t requested, char* message, std::size_t room, std::int64_t* free_bytes) {
+      [](void* self, std::int64_t requested, bool, char* message, std::size_t room, std::int64_t* free_bytes) {
         const auto& known = *static_cast<counting_allocator*>(self);
         const std::int64_t left = known.limit - known.bytes;
         if (known.limit == 0 || (requested + 511) / 512 * 512 <= left) return true;
@@ -296,20 +296,24 @@ struct counting_allocator {
         *free_bytes = left;
         return false;
       },
-      [](void* self, const void* address, std::int64_t size) {
+      [](void* self, const void* address, std::int64_t size, bool) -> memprof::extend::label {
         auto& known = *static_cast<counting_allocator*>(self);
         known.live[address] = size;
         known.bytes += size;
         ++known.allocations;
+        return 0;
       },
-      [](void* self, const void* address) {
+      [](void* self, const void* address) -> memprof::extend::label {
         auto& known = *static_cast<counting_allocator*>(self);
         const auto block = known.live.find(address);
         CHECK(block != known.live.end());
-        if (block == known.live.end()) return;
+        if (block == known.live.end()) return 0;
         known.bytes -= block->second;
         known.live.erase(block);
-      }};
+        return 0;
+      },
+      [](void*) -> std::uint64_t { return 0; },
+      [](void*) { return true; }};
 
   counting_allocator() { memprof::detail::fake_cuda_device.set_allocator(&calls); }
   ~counting_allocator() { memprof::detail::fake_cuda_device.set_allocator(nullptr); }

@@ -32,6 +32,10 @@ std::size_t allocation_replay::run_to(std::size_t end) {
   const std::vector<allocation_step>& steps = sequence_.steps();
   for (; done_ < end; ++done_) {
     const allocation_step& step = steps[done_];
+    if (step.kind == step_kind::empty_cache) {
+      empty_cache(places_[step.stream].pool);
+      continue;
+    }
     if (step.kind != step_kind::allocate) {
       free(step);
       continue;
@@ -64,6 +68,12 @@ void allocation_replay::free(const allocation_step& step) {
     awaited_.push_back(step.block);
   }
   allocator_.deallocate(block);
+}
+
+void allocation_replay::empty_cache(caching_allocator::pool_id pool) {
+  if (pool != 0) return allocator_.empty_pool(pool);
+  allocator_.empty_cache();
+  forget_awaited();
 }
 
 void allocation_replay::forget_awaited() {

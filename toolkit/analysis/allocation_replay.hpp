@@ -5,6 +5,7 @@
 #include <memprof/toolkit/analysis/caching_allocator.hpp>
 #include <memprof/toolkit/analysis/caching_allocator_options.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -34,6 +35,9 @@ class allocation_replay {
   /// The number that the model knows one of `allocation_sequence::streams` by, and its pool.
   [[nodiscard]] std::uint64_t stream_number(std::uint16_t stream) const noexcept { return places_[stream].stream; }
   [[nodiscard]] caching_allocator::pool_id pool(std::uint16_t stream) const noexcept { return places_[stream].pool; }
+  [[nodiscard]] bool has_private_pools() const noexcept {
+    return std::any_of(places_.begin(), places_.end(), [](const place& each) { return each.pool != 0; });
+  }
 
  private:
   struct place {
@@ -42,7 +46,8 @@ class allocation_replay {
   };
 
   void free(const allocation_step& step);
-  /// The device was full, so the allocator has waited for all streams.
+  void empty_cache(caching_allocator::pool_id pool);
+  /// Cached blocks were given back, so the allocator has waited for all streams.
   void forget_awaited();
 
   const allocation_sequence& sequence_;

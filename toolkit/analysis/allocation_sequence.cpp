@@ -58,6 +58,9 @@ void allocation_sequence::events(const extend::event* first, const extend::event
       case extend::event_kind::deallocate_range:
         if (next->space == space_) deallocate_range(*next, on);
         break;
+      case extend::event_kind::release:
+        if (next->space == space_ && next->tag == 1) empty_cache(*next);
+        break;
       case extend::event_kind::scope_begin:
         (void)visitor_.begin(on, *next, 0, no_usage, [this](std::uint32_t number) { return thread_of_number(number); });
         break;
@@ -246,6 +249,12 @@ void allocation_sequence::free_block(std::uint64_t block, std::uint32_t operatio
   unused_.push_back(static_cast<std::uint32_t>(block));
 }
 
+void allocation_sequence::empty_cache(const extend::event& recorded) {
+  const std::uint16_t stream = stream_of(recorded.label);
+  const bool is_said = !steps_.empty() && steps_.back().kind == step_kind::empty_cache && steps_.back().stream == stream;
+  if (!is_said) add_step(step_kind::empty_cache, 0, 0, 0, stream);
+}
+
 std::uint32_t allocation_sequence::number_of_new_block() {
   if (unused_.empty()) return block_count_++;
   const std::uint32_t number = unused_.back();
@@ -268,7 +277,7 @@ void allocation_sequence::add_step(step_kind kind, std::uint64_t block, std::uin
                                    std::uint16_t stream) {
   allocation_step& step = steps_.emplace_back();
   step.bytes = bytes;
-  step.event = events_ & ((std::uint64_t{1} << 46) - 1);
+  step.event = events_ & ((std::uint64_t{1} << 45) - 1);
   step.stream = stream;
   step.kind = kind;
   step.block = static_cast<std::uint32_t>(block);

@@ -28,14 +28,15 @@ enum class step_kind : std::uint8_t {
   deallocate,
   request_deallocation,   ///< it is freed, and streams may still use it
   complete_deallocation,  ///< no stream uses the freed block any more
+  empty_cache,            ///< of no block: the program had a pool give back what it had cached
 };
 
 /// An allocation or a free.
 struct allocation_step {
   std::uint64_t bytes;        ///< requested bytes; 0: a free
-  std::uint64_t event : 46;   ///< index among all events, from 0
-  std::uint64_t stream : 16;  ///< of an allocation: index into `allocation_sequence::streams`
-  step_kind kind : 2;
+  std::uint64_t event : 45;   ///< index among all events, from 0
+  std::uint64_t stream : 16;  ///< of an allocation or a pool: index into `allocation_sequence::streams`
+  step_kind kind : 3;
   std::uint32_t block;      ///< number of the block; numbers of freed blocks are reused
   std::uint32_t operation;  ///< the innermost open on its thread: a node of `allocation_sequence::operations`
 };
@@ -107,6 +108,8 @@ class allocation_sequence {
   /// Frees in the order of addresses.
   void deallocate_range(const extend::event& recorded, const detail::thread_scopes& on);
   void free_block(std::uint64_t block, std::uint32_t operation);
+  /// One step for all that is given back together.
+  void empty_cache(const extend::event& recorded);
   [[nodiscard]] std::uint32_t number_of_new_block();
   [[nodiscard]] std::uint16_t stream_of(extend::label name);
   void add_step(step_kind kind, std::uint64_t block, std::uint32_t operation, std::uint64_t bytes = 0, std::uint16_t stream = 0);

@@ -50,7 +50,7 @@ void check_options(const caching_allocator_options& options) {
 
 caching_allocator::caching_allocator(const caching_allocator_options& options, segment_observer observer)
     : device_(checked(options), std::move(observer)) {
-  pools_.emplace_back();
+  pools_.emplace_back(0);
 }
 
 const cached_block* caching_allocator::allocate(std::uint64_t bytes, std::uint64_t stream, pool_id pool) {
@@ -121,16 +121,19 @@ void caching_allocator::empty_cache() {
   synchronize();
   release_free(pools_.front().large);
   release_free(pools_.front().small);
-  for (pool_pair& pair : pools_) {
-    if (!pair.is_released) continue;
-    release_free(pair.small);
-    release_free(pair.large);
+  for (const pool_pair& pair : pools_) {
+    if (pair.is_released) empty_pool(pair.small.id());
   }
 }
 
-caching_allocator::pool_id caching_allocator::make_pool() {
-  pools_.emplace_back();
+caching_allocator::pool_id caching_allocator::make_pool(bool whole) {
+  pools_.emplace_back(pools_.size(), whole);
   return pools_.size() - 1;
+}
+
+void caching_allocator::empty_pool(pool_id pool) {
+  release_free(pools_[pool].small);
+  release_free(pools_[pool].large);
 }
 
 const caching_allocator_options& caching_allocator::checked(const caching_allocator_options& options) {
@@ -168,7 +171,7 @@ cached_block* caching_allocator::take_new(block_pool& pool, std::uint64_t stream
   if (device_.options().collects_garbage()) collect_garbage(pools_.front().large);
   cached_block* block = reserve(pool, stream, size);
   if (block == nullptr && release_oversize(pool, stream, size)) block = reserve(pool, stream, size);
-  if (block == nullptr && id == 0) {
+  if (block == nullptr && id == 0 && !keeps_shared_pool_) {
     empty_cache();
     ++device_.stats().num_alloc_retries;
     block = reserve(pool, stream, size);
@@ -186,6 +189,7 @@ cached_block* caching_allocator::reserve(block_pool& pool, std::uint64_t stream,
 
 bool caching_allocator::leaves_rest(const cached_block& block, std::int64_t size) const noexcept {
   const std::int64_t rest = block.bytes - size;
+  if (pools_[block.pool->id()].is_whole) return false;
   if (block.pool->is_small() || device_.options().expandable_segments) return rest >= detail::smallest_block;
   return size < device_.options().max_split_size && rest > detail::largest_small_block;
 }

@@ -54,10 +54,15 @@ class caching_allocator {
   void empty_cache();
 
   /// Makes a new pool. Its cached blocks serve no other pool and are not returned to the device before `release_pool`. If a
-  /// request in it finds the device full, other pools keep their blocks, as during the capture of a graph.
-  [[nodiscard]] pool_id make_pool();
+  /// request in it finds the device full, other pools keep their blocks, as during the capture of a graph. Of a pool that is kept
+  /// `whole`, each block is a segment.
+  [[nodiscard]] pool_id make_pool(bool whole = false);
   /// Marks the pool's graph as destroyed: its cached blocks may be returned from now on.
   void release_pool(pool_id pool) noexcept { pools_[pool].is_released = pool != 0; }
+  /// Returns the pool's segments without an active block, whether or not it is released.
+  void empty_pool(pool_id pool);
+  /// While requests anywhere go to a private pool, a full device gets nothing back from the shared one.
+  void keep_shared_pool(bool keeps) noexcept { keeps_shared_pool_ = keeps; }
 
   [[nodiscard]] const caching_allocator_stats& stats() const noexcept { return device_.stats(); }
   /// Of small blocks (at most 1 MiB) or of large ones alone. Failures and retries are not divided.
@@ -81,8 +86,11 @@ class caching_allocator {
 
  private:
   struct pool_pair {
-    block_pool small{true};
-    block_pool large{false};
+    explicit pool_pair(pool_id id, bool whole = false) : small(true, id), large(false, id), is_whole(whole) {}
+
+    block_pool small;
+    block_pool large;
+    bool is_whole;
     bool is_released = false;
   };
 
@@ -116,6 +124,7 @@ class caching_allocator {
 
   detail::device_blocks device_;
   std::deque<pool_pair> pools_;
+  bool keeps_shared_pool_ = false;
   std::vector<cached_block*> awaiting_;  // deallocated, but possibly in use on other streams
 };
 

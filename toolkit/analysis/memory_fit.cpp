@@ -83,6 +83,20 @@ memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocat
   return result;
 }
 
+std::int64_t unused_in_private_pools(const allocation_sequence& sequence, const caching_allocator_options& options) {
+  const caching_allocator_options without_limit = detail::with_capacity(options, 0);
+  detail::allocation_replay whole{sequence, without_limit};
+  if (!whole.has_private_pools() || sequence.steps().empty()) return 0;
+  (void)whole.run();
+  detail::allocation_replay first_part{sequence, without_limit};
+  (void)first_part.run_to(whole.peak_step() + 1);
+  std::int64_t unused = 0;
+  first_part.allocator().for_each_block([&](const cached_block& block) {
+    if (block.pool->id() != 0 && block.is_mapped && !block.is_active()) unused += block.bytes;
+  });
+  return unused;
+}
+
 fragmentation fragmentation_at_peak(const allocation_sequence& sequence, const caching_allocator_options& options) {
   if (sequence.steps().empty()) return {};
   detail::allocation_replay whole{sequence, options};

@@ -59,6 +59,10 @@ struct memory_fit {
 /// certainly made no difference. Raises an error if the options are invalid.
 [[nodiscard]] memory_fit fit_memory(const allocation_sequence& sequence, const caching_allocator_options& options);
 
+/// What private pools hold free, as those of CUDA graphs do, when most is reserved of a device without a limit. Costs nothing if
+/// no step is in one, else two replays.
+[[nodiscard]] std::int64_t unused_in_private_pools(const allocation_sequence& sequence, const caching_allocator_options& options);
+
 /// Why so much is reserved at its peak, after the step that it was raised for last. Costs two replays. Raises an error if the
 /// options are invalid.
 [[nodiscard]] fragmentation fragmentation_at_peak(const allocation_sequence& sequence, const caching_allocator_options& options);

@@ -113,12 +113,15 @@ std::int64_t memory_prediction::most_besides() const noexcept { return detail::s
 
 memory_prediction predict_memory(const profile& run, std::string_view space, std::int64_t reserved,
                                  const device_description& device, std::optional<std::int64_t> context,
-                                 const std::vector<memory_part>& others) {
+                                 const std::vector<memory_part>& others, std::int64_t unused_in_pools) {
   memory_prediction made;
   made.parts.push_back(detail::context_part(device, context));
   if (const space_profile* const found = run.find_space(space)) {
     detail::add_blocks(made, run, *found);
-    detail::add_simulated(made, "rounding and fragmentation", reserved - found->cumulative_peak);
+    const std::int64_t more = reserved - found->cumulative_peak;
+    const std::int64_t in_pools = std::clamp<std::int64_t>(unused_in_pools, 0, std::max<std::int64_t>(more, 0));
+    detail::add_simulated(made, "free in private pools", in_pools);
+    detail::add_simulated(made, "rounding and fragmentation", more - in_pools);
   }
   if (detail::has_convolutions_without_workspace(run)) made.parts.push_back(detail::cudnn_part(device));
   made.parts.insert(made.parts.end(), others.begin(), others.end());
@@ -133,7 +136,8 @@ predicted_fit predict_fit(const allocation_sequence& sequence, const profile& ru
   const std::int64_t counted = predict_memory(run, space, 0, device, context, others).besides();
   options.context = std::clamp<std::int64_t>(counted, 0, options.capacity);
   made.fit = fit_memory(sequence, options);
-  made.prediction = predict_memory(run, space, made.fit.unlimited_stats.reserved_bytes.peak, device, context, others);
+  made.prediction = predict_memory(run, space, made.fit.unlimited_stats.reserved_bytes.peak, device, context, others,
+                                   unused_in_private_pools(sequence, options));
   const std::int64_t other = made.fits() ? made.prediction.most_besides() : made.prediction.least_besides();
   made.is_certain = other == counted || detail::fits_beside(sequence, options, other) == made.fits();
   return made;

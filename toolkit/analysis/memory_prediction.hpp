@@ -55,10 +55,11 @@ struct memory_prediction {
 
 /// The parts of a run whose blocks are in `space` of its profile, of which the allocator reserves `reserved` bytes: blocks at the
 /// peak by category, workspaces of libraries that the profile lists, what the allocator adds by rounding and fragmentation, and
-/// the parts besides, and then `others`, which the run does not tell. `context`, if given, is the user's number for the CUDA context.
+/// the parts besides, and then `others`, which the run does not tell. `context`, if given, is the user's number for the CUDA
+/// context; `unused_in_pools` is what private pools held free of the reserved bytes.
 [[nodiscard]] memory_prediction predict_memory(const profile& run, std::string_view space, std::int64_t reserved,
                                                const device_description& device, std::optional<std::int64_t> context = {},
-                                               const std::vector<memory_part>& others = {});
+                                               const std::vector<memory_part>& others = {}, std::int64_t unused_in_pools = 0);
 
 /// Whether a run fits on a device with all parts.
 struct predicted_fit {
@@ -70,7 +71,7 @@ struct predicted_fit {
 };
 
 /// Judges the steps of a run in a space of its profile on a CUDA device: the capacity of `options`, and `context` of it, are the
-/// device's. `others` are parts besides the allocator's which the run does not tell. Costs two to four replays. Raises an error if
+/// device's. `others` are parts besides the allocator's which the run does not tell. Costs two to six replays. Raises an error if
 /// the options are invalid.
 [[nodiscard]] predicted_fit predict_fit(const allocation_sequence& sequence, const profile& run, std::string_view space,
                                         const device_description& device, caching_allocator_options options = {},

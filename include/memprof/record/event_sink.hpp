@@ -76,8 +76,11 @@ class event_sink {
     detail::record_event({0, address.value, bytes, stream.name(), event_kind::reserve, space.value, 0});
   }
   /// The allocator gave a range back: part of the ranges it took, or several of them; 0 bytes: the one that began at `address`.
-  void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {}) const noexcept {
-    detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, 0});
+  /// `was_asked`: the program had it give back what it had cached, so that another allocator would, too.
+  void release(space_id space, block_address address, std::size_t bytes = 0, stream_and_pool stream = {},
+               bool was_asked = false) const noexcept {
+    const auto tag = static_cast<std::uint16_t>(was_asked ? 1 : 0);
+    detail::record_event({0, address.value, bytes, stream.name(), event_kind::release, space.value, tag});
   }
 
   /// An allocation for a stream, from a pool; otherwise like `allocate`. The profile sums the blocks of each in

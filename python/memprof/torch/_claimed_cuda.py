@@ -12,6 +12,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from .. import _core
+from . import _claimed_graphs
 from ._patches import Patches
 
 TYPE_CHECKING = False
@@ -38,13 +39,14 @@ class ClaimedCuda:
             preset, (f"memprof {preset}", (8, 0), 108, 40)
         )
         self._total = capacity or _bytes_without_limit
-        self._stream = self._default_stream = _Stream()
         self._patches = patches
         self._process = os.getpid()
         _begin_allocator(capacity if is_limited else 0)
         self._claim_device()
         self._claim_memory()
+        self._streams = _claimed_graphs.begin_run()
         self._claim_streams()
+        self._claim_pools()
         self._claim_tensors()
         if torch.distributed.is_available():
             self._claim_data_parallel()
@@ -98,9 +100,8 @@ class ClaimedCuda:
             can_device_access_peer=lambda device, peer_device: False,
             get_arch_list=lambda: [f"sm_{self._capability[0]}{self._capability[1]}"],
             cudart=lambda: types.SimpleNamespace(cudaProfilerStart=lambda: 0, cudaProfilerStop=lambda: 0),
-            synchronize=lambda device=None: None,
+            synchronize=_claimed_graphs.synchronize,
             ipc_collect=lambda: None,
-            is_current_stream_capturing=lambda: False,
             _exchange_device=lambda device: 0,
             _maybe_exchange_device=lambda device: 0,
             _sleep=lambda cycles: None,
@@ -126,11 +127,11 @@ class ClaimedCuda:
             empty_cache=_core._empty_claimed_device_cache,
             set_per_process_memory_fraction=lambda fraction, device=None: None,
             get_per_process_memory_fraction=lambda device=None: 1.0,
-            memory_snapshot=lambda *args, **kwargs: [],
+            memory_snapshot=_claimed_graphs.memory_snapshot,
             get_allocator_backend=lambda: "native",
             host_memory_stats=lambda: {},
             _record_memory_history=lambda *args, **kwargs: None,
-            _snapshot=lambda *args, **kwargs: {"segments": [], "device_traces": []},
+            _snapshot=lambda *args, **kwargs: {"segments": _claimed_graphs.memory_snapshot(), "device_traces": []},
         )
         accelerator = getattr(torch, "accelerator", None)
         for name in ("memory_allocated", "max_memory_allocated", "memory_reserved", "max_memory_reserved", "memory_stats"):
@@ -185,17 +186,44 @@ class ClaimedCuda:
         }
 
     def _claim_streams(self) -> None:
-        def set_stream(stream: Any) -> None:
-            if stream is not None:
-                self._stream = stream
-
+        streams = self._streams
+        default = streams.current
         self._set_in_cuda(
-            Stream=_Stream,
-            Event=_Event,
-            current_stream=lambda device=None: self._stream,
-            default_stream=lambda device=None: self._default_stream,
-            set_stream=set_stream,
+            Stream=_claimed_graphs.Stream,
+            Event=_claimed_graphs.Event,
+            current_stream=lambda device=None: streams.current,
+            default_stream=lambda device=None: default,
+            set_stream=streams.use,
         )
+
+    def _claim_pools(self) -> None:
+        graphs = _claimed_graphs
+        self._set_in_cuda(
+            is_current_stream_capturing=graphs.is_current_stream_capturing,
+            _cuda_isCurrentStreamCapturing=graphs.is_current_stream_capturing,
+            graph_pool_handle=graphs.graph_pool_handle,
+            _graph_pool_handle=graphs.graph_pool_handle,
+            _cuda_beginAllocateToPool=lambda device, pool: graphs.begin_to_pool(pool),
+            _cuda_beginAllocateCurrentThreadToPool=lambda device, pool: graphs.begin_to_pool(pool),
+            _cuda_endAllocateToPool=lambda device, pool: graphs.end_to_pool(pool),
+            _cuda_releasePool=lambda device, pool: _core._release_claimed_pool(pool),
+        )
+        for name, made, whole in (("CUDAGraph", graphs.CapturedGraph, graphs.CapturedGraph), ("MemPool", graphs.PoolBase, graphs.MemPool)):
+            if not hasattr(torch.cuda, name):
+                continue
+            base: Any = getattr(torch.cuda, name).__mro__[1]
+            if base.__module__ != "torch._utils":
+                self._set_in_cuda(**{name: whole})
+                continue
+            # Without CUDA, its stand-in for a base becomes one: the program may have a name of its own for the class.
+            self._patches.set(base, "__new__", lambda cls, *args, **rest: object.__new__(cls))
+            for member, value in vars(made).items():
+                if callable(value) or isinstance(value, (property, int)):
+                    self._patches.set(base, member, value)
+        self._set_in_cuda(change_current_allocator=graphs.refuse_allocator)
+        self._set(torch.cuda.memory.CUDAPluggableAllocator, __init__=graphs.refuse_allocator)
+        self._patches.set(torch._C, "_host_emptyCache", lambda: None)
+        self._patches.set(torch._C, "_cuda_clearCublasWorkspaces", _core._clear_claimed_workspaces)
 
     def _claim_tensors(self) -> None:
         """What libtorch's Python binding does without the dispatcher."""
@@ -367,23 +395,3 @@ class _Generator(torch.Generator):
 
     def graphsafe_set_state(self, state: torch.Generator) -> torch.Generator:
         return self
-
-
-class _Stream(torch.Stream):
-    cuda_stream = 0
-
-    def __new__(cls, device: Any = None, priority: int = 0, **rest: Any) -> _Stream:
-        return super().__new__(cls, device="cuda:0")
-
-    def record_event(self, event: Any = None) -> Any:
-        event = _Event() if event is None else event
-        event.record(self)
-        return event
-
-
-class _Event(torch.Event):
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **rest: Any) -> _Event:
-        return super().__new__(cls, device="cuda:0", enable_timing=enable_timing)
-
-    def elapsed_time(self, end_event: Any) -> float:
-        return 0.0

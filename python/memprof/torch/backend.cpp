@@ -135,7 +135,7 @@ void use_allocator(const memprof_torch_allocator* model) {
   static memprof::detail::device_allocator used{};
   memprof::detail::fake_cuda_device.set_allocator(nullptr);
   if (model == nullptr) return;
-  used = {model->self, model->has_room, model->allocate, model->deallocate};
+  used = {model->self, model->has_room, model->allocate, model->deallocate, model->stream, model->try_to_wait};
   memprof::detail::fake_cuda_device.set_allocator(&used);
 }
 
@@ -175,7 +175,8 @@ constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simul
                                               knowledge_of,
                                               [] { ++memprof::detail::this_simulating_thread.open_prints; },
                                               [] { --memprof::detail::this_simulating_thread.open_prints; },
-                                              list_decision};
+                                              list_decision,
+                                              [] { memprof::detail::cublas_workspaces::instance().clear(); }};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else
 constexpr const memprof_torch_simulation* simulation_calls = nullptr;

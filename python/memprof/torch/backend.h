@@ -12,9 +12,11 @@
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
   void* self;
-  bool (*has_room)(void* self, int64_t bytes, char* message, size_t room, int64_t* free_bytes);
-  void (*allocate)(void* self, const void* address, int64_t bytes);
-  void (*deallocate)(void* self, const void* address);
+  bool (*has_room)(void* self, int64_t bytes, bool is_backward, char* message, size_t room, int64_t* free_bytes);
+  uint32_t (*allocate)(void* self, const void* address, int64_t bytes, bool is_backward);
+  uint32_t (*deallocate)(void* self, const void* address);
+  uint64_t (*stream)(void* self);
+  bool (*try_to_wait)(void* self);
 };
 
 enum memprof_torch_knowledge {
@@ -47,6 +49,8 @@ struct memprof_torch_simulation {
   void (*end_print)(void);
   /* Lists that the program decides by a number that it has read before; `decision` says what it asks of it, and where. */
   void (*list_decision)(const char* decision);
+  /* Frees cuBLAS's workspaces, which are made anew where they are needed. */
+  void (*clear_workspaces)(void);
 };
 
 struct memprof_torch_calls {

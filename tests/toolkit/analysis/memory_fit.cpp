@@ -18,6 +18,7 @@ using memprof::fragmentation;
 using memprof::fragmentation_at_peak;
 using memprof::memory_fit;
 using memprof::smallest_capacity;
+using memprof::unused_in_private_pools;
 using memprof::extend::event;
 using memprof::extend::event_kind;
 using memprof::extend::label;
@@ -38,6 +39,8 @@ class program {
   }
   program& request(std::uint64_t block) { return add({0, 0x1000 + block, 0, 0, event_kind::deallocate_on_stream, 0, 1}); }
   program& complete(std::uint64_t block) { return add({0, 0x1000 + block, 0, 0, event_kind::complete_deallocation, 0, 0}); }
+  /// What the program has the stream and pool give back.
+  program& give_back(label stream) { return add({0, 0x9000, 1 << 20, stream, event_kind::release, 0, 1}); }
   label name(std::string_view text) {
     const auto id = static_cast<label>(sequence_.names().size() + 1);
     sequence_.name(id, text);
@@ -267,6 +270,32 @@ TEST_CASE("memory fit: a failure has the causes, as the stream of the request se
   const memory_fit fit = fit_memory(steps.sequence(), {.capacity = 100 * mib});
   REQUIRE(fit.first_failure);
   CHECK(fit.first_failure->parts == fragmentation{.reserved = 90 * mib, .live = 50 * mib, .stream = 40 * mib});
+}
+
+TEST_CASE("memory fit: what a program had the allocator give back is not reserved twice") {
+  program run;
+  run.allocate(1, 40 * mib).deallocate(1).give_back(0).allocate(2, 60 * mib);
+  CHECK(fit_memory(run.sequence(), {}).stats.reserved_bytes.peak == 60 * mib);
+  program kept;
+  kept.allocate(1, 40 * mib).deallocate(1).allocate(2, 60 * mib);
+  CHECK(fit_memory(kept.sequence(), {}).stats.reserved_bytes.peak == 100 * mib);
+}
+
+TEST_CASE("memory fit: what private pools hold free is told, until the program gives it back") {
+  program run;
+  const label pool = run.name(
+      "0x1\x1f"
+      "1:0");
+  run.allocate(1, 12 * mib).deallocate(1);
+  run.allocate_on(pool, 1, 40 * mib).deallocate(1).allocate_on(pool, 2, 12 * mib).allocate(3, 20 * mib);
+  CHECK(fit_memory(run.sequence(), {}).stats.reserved_bytes.peak == 72 * mib);
+  CHECK(unused_in_private_pools(run.sequence(), {}) == 28 * mib);
+  run.deallocate(2).give_back(pool).allocate(4, 70 * mib);
+  CHECK(fit_memory(run.sequence(), {}).stats.reserved_bytes.peak == 102 * mib);
+  CHECK(unused_in_private_pools(run.sequence(), {}) == 0);
+  program without;
+  without.allocate(1, 40 * mib);
+  CHECK(unused_in_private_pools(without.sequence(), {}) == 0);
 }
 
 }  // namespace memprof_tests::analysis_memory_fit

@@ -110,14 +110,17 @@ inline void decide_category(torch_thread& self) noexcept {
 /// A binding sets it whose language has calls that stacks of C++ lack.
 inline constinit std::atomic<label (*)(std::size_t bytes)> caller_of_tensor{nullptr};
 
-/// Call after a block was allocated, in any space.
-inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space) noexcept {
+/// Call after a block was allocated, in any space. `where`: the label of its stream and pool, if it has one; it has no caller
+/// then.
+inline void record_tensor_allocation(const void* address, std::size_t bytes, std::uint8_t space = cpu_space,
+                                     label where = 0) noexcept {
   torch_thread* const self = this_torch_thread();
   const optional_category contents = self == nullptr ? optional_category{} : category_in_graph(*self, address);
   // Relaxed: what the function reads was there before it was set, by a thread that then begins the capture.
   const auto caller = caller_of_tensor.load(std::memory_order_relaxed);
-  const label stack = caller == nullptr ? 0 : caller(bytes);
-  record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, stack, event_kind::allocate, space, contents.tag()});
+  const label said = where != 0 || caller == nullptr ? where : caller(bytes);
+  const event_kind kind = where != 0 ? event_kind::allocate_on_stream : event_kind::allocate;
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, said, kind, space, contents.tag()});
   if (self == nullptr) return;
   remember_new_block(*self, address);
   if (space == cpu_space)
@@ -127,7 +130,8 @@ inline void record_tensor_allocation(const void* address, std::size_t bytes, std
 }
 
 /// Call before a block is freed. A size of 0 means the size that the ledger remembers; a device's allocator knows it.
-inline void record_tensor_deallocation(const void* address, std::size_t bytes = 0, std::uint8_t space = cpu_space) noexcept {
+inline void record_tensor_deallocation(const void* address, std::size_t bytes = 0, std::uint8_t space = cpu_space,
+                                       label where = 0) noexcept {
   if (torch_thread* const self = this_torch_thread()) {
     if (space == cpu_space)
       count_deallocation(*self, address);
@@ -136,7 +140,8 @@ inline void record_tensor_deallocation(const void* address, std::size_t bytes = 
     forget_undecided(*self, address);
     forget_new_block(*self, address);
   }
-  event_sink{}.deallocate({space}, address, bytes);
+  const event_kind kind = where != 0 ? event_kind::deallocate_on_stream : event_kind::deallocate;
+  record_event({0, reinterpret_cast<std::uintptr_t>(address), bytes, where, kind, space, 0});
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

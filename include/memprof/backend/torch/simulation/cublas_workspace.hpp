@@ -8,8 +8,8 @@
 #include <memprof/trace/device_description.hpp>
 
 #include <c10/core/Device.h>
-#include <torch/csrc/autograd/graph_task.h>
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstddef>
@@ -80,33 +80,40 @@ class cublas_workspaces {
  public:
   void begin(std::int64_t bytes) {
     const std::lock_guard<std::mutex> guard{lock_};
-    const auto total = [](const std::array<std::int64_t, 2>& sizes) { return 2 * static_cast<std::size_t>(sizes[0] + sizes[1]); };
-    const std::array<std::int64_t, 2> sizes{bytes, cublas_lt_workspace_bytes()};
-    if (sizes != bytes_) {
-      unmap_pages(addresses_, total(bytes_));
-      addresses_ = static_cast<char*>(map_pages(total(sizes)));
-    }
-    bytes_ = sizes;
     // The workspaces of the last capture were live until it ended, so nothing is recorded.
-    is_made_ = {};
+    for (const workspace& each : made_) unmap_pages(each.address, static_cast<std::size_t>(each.bytes));
+    made_.clear();
+    totals_ = {};
+    bytes_ = {bytes, cublas_lt_workspace_bytes()};
   }
 
-  /// Creates the workspaces of the calling pass that it lacks: cuBLAS's, and that of cuBLASLt for a product with a bias. Cheap
-  /// after that.
+  /// Creates the workspaces that the calling pass lacks on its stream: cuBLAS's, and that of cuBLASLt for a product with a bias.
+  /// Cheap after that.
   void ensure(bool has_bias = false) {
-    const std::size_t pass = torch::autograd::get_current_graph_task_id() != -1 ? 1 : 0;
+    const bool is_backward = is_in_backward_pass();
+    const std::uint64_t stream = fake_cuda_device.stream();
     const std::lock_guard<std::mutex> guard{lock_};
-    make(0, pass);
-    if (has_bias) make(1, pass);
+    make(0, is_backward, stream);
+    if (has_bias) make(1, is_backward, stream);
+  }
+
+  /// Frees them all: each is made anew where it is needed.
+  void clear() {
+    const std::lock_guard<std::mutex> guard{lock_};
+    for (const workspace& each : made_) {
+      const label where = fake_cuda_device.deallocate(each.address);
+      record_tensor_deallocation(each.address, static_cast<std::size_t>(each.bytes), cuda_space(), where);
+      unmap_pages(each.address, static_cast<std::size_t>(each.bytes));
+    }
+    made_.clear();
   }
 
   /// Those that the capture has made.
   [[nodiscard]] std::vector<library_workspace> rows() {
     const std::lock_guard<std::mutex> guard{lock_};
     std::vector<library_workspace> made;
-    for (std::size_t library = 0; library < is_made_.size(); ++library) {
-      const std::int64_t count = (is_made_[library][0] ? 1 : 0) + (is_made_[library][1] ? 1 : 0);
-      if (count != 0) made.push_back({"cuda:0", library == 0 ? "cuBLAS" : "cuBLASLt", count * bytes_[library]});
+    for (std::size_t library = 0; library < totals_.size(); ++library) {
+      if (totals_[library] != 0) made.push_back({"cuda:0", library == 0 ? "cuBLAS" : "cuBLASLt", totals_[library]});
     }
     return made;
   }
@@ -117,19 +124,36 @@ class cublas_workspaces {
   }
 
  private:
-  void make(std::size_t library, std::size_t pass) {
-    if (std::exchange(is_made_[library][pass], true)) return;
+  struct workspace {
+    std::size_t library;
+    bool is_backward;
+    std::uint64_t stream;
+    void* address;  ///< reserved so that no other block gets it; never written
+    std::int64_t bytes;
+  };
+
+  [[nodiscard]] static std::uint8_t cuda_space() { return space_of(c10::Device{c10::kCUDA, 0}); }
+
+  void make(std::size_t library, bool is_backward, std::uint64_t stream) {
+    for (const workspace& each : made_) {
+      if (each.library == library && each.is_backward == is_backward && each.stream == stream) return;
+    }
     const std::int64_t bytes = bytes_[library];
-    const std::int64_t before = (library == 1 ? 2 * bytes_[0] : 0) + (pass == 1 ? bytes : 0);
-    fake_cuda_device.allocate(addresses_ + before, bytes);
-    event_sink{}.allocate({space_of(c10::Device{c10::kCUDA, 0})}, addresses_ + before, static_cast<std::size_t>(bytes),
-                          category::other);
+    void* const address = map_pages(static_cast<std::size_t>(bytes));
+    made_.push_back({library, is_backward, stream, address, bytes});
+    std::int64_t now = 0;
+    for (const workspace& each : made_) now += each.library == library ? each.bytes : 0;
+    totals_[library] = std::max(totals_[library], now);
+    const label where = fake_cuda_device.allocate(address, bytes);
+    const event_kind kind = where != 0 ? event_kind::allocate_on_stream : event_kind::allocate;
+    record_event({0, reinterpret_cast<std::uintptr_t>(address), static_cast<std::uint64_t>(bytes), where, kind, cuda_space(),
+                  optional_category{category::other}.tag()});
   }
 
   std::mutex lock_;
-  std::array<std::int64_t, 2> bytes_{};           ///< of cuBLAS and cuBLASLt
-  char* addresses_ = nullptr;                     ///< of all workspaces, reserved so that no other block gets them; never written
-  std::array<std::array<bool, 2>, 2> is_made_{};  ///< of each library, for the forward and the backward pass
+  std::array<std::int64_t, 2> bytes_{};   ///< of a workspace of cuBLAS and of cuBLASLt
+  std::array<std::int64_t, 2> totals_{};  ///< the most that each library had
+  std::vector<workspace> made_;
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

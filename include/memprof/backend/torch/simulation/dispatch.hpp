@@ -16,6 +16,7 @@
 #include <memprof/backend/torch/simulation/shape_functions.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/skipped_draws.hpp>
+#include <memprof/backend/torch/simulation/stream_capture.hpp>
 #include <memprof/backend/torch/simulation/taped_kernel.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/type_promotion.hpp>
@@ -253,6 +254,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   operator_plan& plan = all_operator_plans().plan_of(call.called());
   const call_facts facts = facts_of(call, plan);
   if (plan.is_view && facts.is_dense) return run_view(call, facts);
+  if (facts.is_on_cuda) check_wait(call, plan);
   if (facts.is_on_meta) return simulate_memory(call, plan, facts, keys);
   if (facts.is_on_cuda && run_nested_on_cuda(call, plan, facts)) return;
   const kept_rule* const rule = plan.rule.load(std::memory_order_relaxed);

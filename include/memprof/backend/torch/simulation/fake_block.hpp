@@ -170,7 +170,9 @@ inline void check_memory(std::size_t bytes, c10::Device device) {
   if (model == nullptr) return;
   std::array<char, 1024> message{};
   std::int64_t free_bytes = 0;
-  if (model->has_room(model->self, static_cast<std::int64_t>(bytes), message.data(), message.size(), &free_bytes)) return;
+  if (model->has_room(model->self, static_cast<std::int64_t>(bytes), is_in_backward_pass(), message.data(), message.size(),
+                      &free_bytes))
+    return;
   event_sink{}.out_of_memory({space_of(device)}, bytes, static_cast<std::size_t>(free_bytes));
   TORCH_CHECK_WITH(OutOfMemoryError, false, message.data());
 }

@@ -2,6 +2,9 @@
 
 #include <memprof/backend/torch/device_allocator.hpp>
 #include <memprof/config.hpp>
+#include <memprof/trace/label.hpp>
+
+#include <torch/csrc/autograd/graph_task.h>
 
 #include <atomic>
 #include <cstdint>
@@ -11,6 +14,9 @@
 /// supply.
 
 namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Whether this thread makes a backward pass. On a device, another one does.
+[[nodiscard]] inline bool is_in_backward_pass() { return torch::autograd::get_current_graph_task_id() != -1; }
 
 /// Thread-safe.
 class fake_device {
@@ -29,11 +35,24 @@ class fake_device {
   void set_allocator(const device_allocator* used) noexcept { allocator_.store(used, std::memory_order_release); }
   [[nodiscard]] const device_allocator* allocator() const noexcept { return allocator_.load(std::memory_order_acquire); }
 
-  void allocate(const void* address, std::int64_t bytes) const {
-    if (const device_allocator* const model = allocator()) model->allocate(model->self, address, bytes);
+  /// Both return the label of the block's stream and pool; 0: the default stream, and no private pool.
+  [[nodiscard]] label allocate(const void* address, std::int64_t bytes) const {
+    const device_allocator* const model = allocator();
+    return model == nullptr ? 0 : model->allocate(model->self, address, bytes, is_in_backward_pass());
   }
-  void deallocate(const void* address) const {
-    if (const device_allocator* const model = allocator()) model->deallocate(model->self, address);
+  [[nodiscard]] label deallocate(const void* address) const {
+    const device_allocator* const model = allocator();
+    return model == nullptr ? 0 : model->deallocate(model->self, address);
+  }
+  /// The calling thread's stream.
+  [[nodiscard]] std::uint64_t stream() const {
+    const device_allocator* const model = allocator();
+    return model == nullptr ? 0 : model->stream(model->self);
+  }
+  /// Whether the thread may wait for that stream. Not if it is captured, and then the capture has failed.
+  [[nodiscard]] bool try_to_wait() const {
+    const device_allocator* const model = allocator();
+    return model == nullptr || model->try_to_wait(model->self);
   }
 
  private:

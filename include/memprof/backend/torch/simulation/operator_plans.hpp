@@ -58,6 +58,7 @@ struct operator_plan {
   cuda_memory on_cuda = cuda_memory::unknown;             ///< what the CUDA kernel holds
   bool is_pointwise = false;                              ///< computes element by element
   bool depends_on_data = false;                           ///< the sizes of the results do
+  bool may_wait = false;                                  ///< for the device
   bool draws = false;                                     ///< random numbers, from a generator
   bool depends_on_masks = false;                          ///< the sizes depend only on masks
   bool holds_by_data = false;                             ///< scratch memory depends on data
@@ -179,6 +180,7 @@ inline void plan_operator(operator_plan& plan, const c10::OperatorHandle& called
   plan.depends_on_masks =
       name.name == "aten::index" || name.name == "aten::masked_select" || name.name == "aten::_index_put_impl_";
   plan.depends_on_data = called.hasTag(at::Tag::dynamic_output_shape) || has_results_that_depend_on_data(name.name);
+  plan.may_wait = plan.depends_on_data || name.name == "aten::copy_" || name.name == "aten::_local_scalar_dense";
   plan.draws = called.hasTag(at::Tag::nondeterministic_seeded);
 }
 

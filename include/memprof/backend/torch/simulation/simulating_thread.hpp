@@ -70,11 +70,13 @@ inline void record_or_keep(const pending_block& block, std::vector<pending_block
     }
   }
   if (block.is_free) {
-    if (block.space != cpu_space && !block.is_earlier) fake_cuda_device.deallocate(block.address);
-    record_tensor_deallocation(block.address, block.bytes, block.space);
+    const bool is_followed = block.space != cpu_space && !block.is_earlier;
+    const label where = is_followed ? fake_cuda_device.deallocate(block.address) : 0;
+    record_tensor_deallocation(block.address, block.bytes, block.space, where);
   } else {
-    if (block.space != cpu_space) fake_cuda_device.allocate(block.address, static_cast<std::int64_t>(block.bytes));
-    record_tensor_allocation(block.address, block.bytes, block.space);
+    const auto bytes = static_cast<std::int64_t>(block.bytes);
+    const label where = block.space != cpu_space ? fake_cuda_device.allocate(block.address, bytes) : 0;
+    record_tensor_allocation(block.address, block.bytes, block.space, where);
   }
 }
 
