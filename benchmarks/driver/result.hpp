@@ -56,8 +56,8 @@ struct report {
 /// How much is measured.
 struct plan {
   std::size_t rounds = 7;
-  bool is_quick = false;  ///< only to see that everything runs; the numbers are meaningless
-  std::string_view only;  ///< a group's name, or empty for all
+  bool is_quick = false;    ///< only to see that everything runs; the numbers are meaningless
+  std::string_view only;    ///< a group's name, or empty for all
   std::string torch_bench;  ///< the program, or empty if there is none
 
   /// A number, reduced to a hundredth in a quick run.

@@ -31,12 +31,9 @@ double cpu_seconds() {
 }
 
 enum class variant { off, observed, idle, counting, operations, tracked };
-constexpr std::array<std::string_view, 6> variant_names{"off",
-                                                        "an observer that does nothing",
-                                                        "no capture",
-                                                        "torch_allocations",
-                                                        "torch_backend",
-                                                        "torch_backend and track_pytorch_ops"};
+constexpr std::array<std::string_view, 6> variant_names{"off",           "an observer that does nothing",
+                                                        "no capture",    "torch_allocations",
+                                                        "torch_backend", "torch_backend and track_pytorch_ops"};
 
 /// Asks libtorch for what `torch_backend` asks for, and ignores it.
 at::CallbackHandle add_empty_observer() {
@@ -142,11 +139,12 @@ int main(int argument_count, char** arguments) {
   at::set_num_threads(1);
   const std::int64_t times = is_quick ? 100 : 100'000;
   const std::int64_t backward_times = times / 10;
-  print_samples("mul, sum and backward of 8 x 8 tensors", measure(variant_names.size(), rounds, [&] { train_small(backward_times); }),
-                backward_times);
+  print_samples("mul, sum and backward of 8 x 8 tensors",
+                measure(variant_names.size(), rounds, [&] { train_small(backward_times); }), backward_times);
   {
     const torch::NoGradGuard plain_operators;
-    print_samples("at::empty({1000}) and its end", measure(variant_names.size(), rounds, [&] { allocate_and_free(times); }), times);
+    print_samples("at::empty({1000}) and its end", measure(variant_names.size(), rounds, [&] { allocate_and_free(times); }),
+                  times);
     print_samples("at::add of two 8 x 8 tensors", measure(variant_names.size(), rounds, [&] { add_small(times); }), times);
   }
   torch_gpt::model_config gpt2{torch_gpt::family::gpt, 12, 12, 768, 128, 50257};

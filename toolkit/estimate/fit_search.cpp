@@ -36,7 +36,8 @@ std::vector<memory_part> nccl_parts(const parallel_degrees& parallel) {
   return {part};
 }
 
-step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device, std::int64_t besides) {
+step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device,
+                  std::int64_t besides) {
   const std::int64_t capacity = device.tensor_space().capacity;
   if (!has_caching_allocator(device)) return {.peak = peak, .reserved = std::nullopt, .fits = peak <= capacity};
   const std::int64_t context = std::min(cuda_context_of(device).bytes + besides, capacity);

@@ -34,8 +34,8 @@ struct step_need {
 [[nodiscard]] step_need need_of(const allocation_sequence& sequence, std::int64_t peak, const device_description& device,
                                 std::int64_t besides = 0);
 
-/// What NCCL takes of a device that computes with others: a part named "NCCL buffers", or nothing on one device. Each degree of more
-/// than one is a group that communicates by itself; ZeRO's are those of the replicas.
+/// What NCCL takes of a device that computes with others: a part named "NCCL buffers", or nothing on one device. Each degree of
+/// more than one is a group that communicates by itself; ZeRO's are those of the replicas.
 [[nodiscard]] std::vector<memory_part> nccl_parts(const parallel_degrees& parallel);
 
 /// What an estimated step needs of its device.

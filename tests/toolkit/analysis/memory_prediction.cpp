@@ -176,12 +176,12 @@ TEST_CASE("memory prediction: in words, the parts have the unit of their sum, an
 }
 
 TEST_CASE("memory prediction: what private pools hold free is a part of its own") {
-  const memory_prediction made = predict_memory(run_with({{"activation", 100}}), "cuda:0", 600, card(10'000), 0, 300);
+  const memory_prediction made = predict_memory(run_with({{"activation", 100}}), "cuda:0", 600, card(10'000), 0, {}, 300);
   CHECK(bytes_of(made, "free in private pools") == 300);
   CHECK(bytes_of(made, "rounding and fragmentation") == 200);
   CHECK(made.reserved() == 600);
   // Where most is live, the pools may have held less.
-  CHECK(predict_memory(run_with({{"activation", 400}}), "cuda:0", 600, card(10'000), 0, 300).reserved() == 600);
+  CHECK(predict_memory(run_with({{"activation", 400}}), "cuda:0", 600, card(10'000), 0, {}, 300).reserved() == 600);
 }
 
 }  // namespace memprof_tests::analysis_memory_prediction
