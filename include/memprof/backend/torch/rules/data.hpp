@@ -48,13 +48,11 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// The value that `item()` returns.
 inline void read_number_rule(torch_call& call) {
   const at::Tensor read = call.tensor(0);
-  if (is_never_true(read)) {
-    unknown_reads::instance().add(read_use::is_certain);
-    return call.returns(at::Scalar{false});
-  }
+  const at::Scalar number = number_in(read);
   const bool is_integer = c10::isIntegralType(read.scalar_type(), true);
-  unknown_reads::instance().add(is_integer ? read_use::steers : read_use::prints);
-  call.returns(number_in(call.tensor(0)));
+  const bool is_certain = is_never_true(read) && !number.toBool();  // not what is divided by zero
+  unknown_reads::instance().add(is_certain ? read_use::is_certain : is_integer ? read_use::steers : read_use::prints);
+  call.returns(number);
 }
 
 /// Whether all elements of a tensor are taken for one number.
