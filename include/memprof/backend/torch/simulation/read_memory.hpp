@@ -19,6 +19,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <tuple>
 #include <type_traits>
 
 /// @file
@@ -55,14 +56,23 @@ inline void fill_for_read(fake_block& block, const at::Tensor& tensor) {
   return block != nullptr && has_values(tensor) && block->choices.load(std::memory_order_relaxed) == uniform_choices;
 }
 
-/// Whether a tensor has integers by which a program may decide otherwise than in a real run: see `list_late_read`.
+/// Whether these are 0 to n - 1 in some order, as `randperm` draws them to shuffle data: too many for a coincidence.
+[[nodiscard]] inline bool is_permutation(const at::Tensor& integers) {
+  constexpr std::int64_t fewest = 8;  // of 8 numbers below 8 drawn one by one, 0.24 % are one
+  if (integers.numel() < fewest) return false;
+  return std::get<0>(integers.flatten().sort()).equal(at::arange(integers.numel(), integers.options()));
+}
+
+/// Whether a tensor has integers by which a program may decide otherwise than in a real run: see `list_late_read`. The order of
+/// data is no such decision.
 [[nodiscard]] inline bool has_late_sizes(const at::Tensor& tensor) {
   if (!is_drawn_after_skipped(tensor) || !c10::isIntegralType(tensor.scalar_type(), true)) return false;
   stand_ins replaced;
   const at::Tensor memory = replaced.stand_in_of(tensor, false);
   const kernel_scope scope{max_kernel_bytes, true};
   const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
-  return memory.to(at::kLong).min().item<std::int64_t>() <= std::numeric_limits<std::int32_t>::max();
+  const at::Tensor integers = memory.to(at::kLong);
+  return integers.min().item<std::int64_t>() <= std::numeric_limits<std::int32_t>::max() && !is_permutation(integers);
 }
 
 /// Call before a program reads the memory of a CPU tensor in the function `called`. Throws `c10::Error` if it seems to wait for
