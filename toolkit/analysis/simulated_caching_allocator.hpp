@@ -76,11 +76,11 @@ class simulated_caching_allocator {
   /// Whether the calling thread may wait for its stream. Not if it is captured, and then the capture has failed.
   [[nodiscard]] bool try_to_wait();
 
-  /// Calls `change(places, model)` under the lock.
-  template <class Change>
-  auto change_places(Change change) {
+  /// Calls `apply(places, model)` under the lock.
+  template <class Apply>
+  auto change_places(Apply apply) {
     const std::lock_guard locked{lock_};
-    return change(places_, *model_);
+    return apply(places_, *model_);
   }
   /// Has a pool without users give back what it has cached.
   void empty_pool(pool_handle pool);

@@ -38,7 +38,9 @@ struct iterated_tensors {
   if (facts.has_one_type) return true;
   if (!facts.keeps_type && !facts.is_contiguous) return false;
   if (!facts.writes) return true;
-  const auto [inputs, outputs] = iterated_tensors_of(call, plan);
+  const iterated_tensors found = iterated_tensors_of(call, plan);
+  const auto& inputs = found.inputs;  // a lambda cannot name a structured binding before clang 16
+  const auto& outputs = found.outputs;
   const bool reads_integers = !inputs.empty() && c10::isIntegralType(at::native::result_type(inputs), true);
   return std::all_of(outputs.begin(), outputs.end(), [&](const at::Tensor& output) {
     const bool has_size = output.numel() == 0 || std::any_of(inputs.begin(), inputs.end(), [&](const at::Tensor& input) {
