@@ -57,11 +57,13 @@ struct cached_block {
 /// they alternate.
 class block_pool {
  public:
-  explicit block_pool(bool is_small, std::size_t id = 0) : is_small_(is_small), id_(id) {}
+  explicit block_pool(bool is_small, std::size_t id = 0, bool whole = false) : is_small_(is_small), is_whole_(whole), id_(id) {}
   block_pool(const block_pool&) = delete;
   block_pool& operator=(const block_pool&) = delete;
 
   [[nodiscard]] bool is_small() const noexcept { return is_small_; }
+  /// Whether each of its blocks is a segment.
+  [[nodiscard]] bool is_whole() const noexcept { return is_whole_; }
   /// Its number in its allocator; 0: the shared pool.
   [[nodiscard]] std::size_t id() const noexcept { return id_; }
   [[nodiscard]] const free_block_map& free() const noexcept { return free_; }
@@ -80,6 +82,7 @@ class block_pool {
   [[nodiscard]] static free_block_key key_of(const cached_block& block) noexcept;
 
   bool is_small_;
+  bool is_whole_;
   std::size_t id_;
   std::int64_t searches_ = 0;
   free_block_map free_;

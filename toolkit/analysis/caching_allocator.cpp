@@ -189,7 +189,7 @@ cached_block* caching_allocator::reserve(block_pool& pool, std::uint64_t stream,
 
 bool caching_allocator::leaves_rest(const cached_block& block, std::int64_t size) const noexcept {
   const std::int64_t rest = block.bytes - size;
-  if (pools_[block.pool->id()].is_whole) return false;
+  if (block.pool->is_whole()) return false;
   if (block.pool->is_small() || device_.options().expandable_segments) return rest >= detail::smallest_block;
   return size < device_.options().max_split_size && rest > detail::largest_small_block;
 }

@@ -86,11 +86,10 @@ class caching_allocator {
 
  private:
   struct pool_pair {
-    explicit pool_pair(pool_id id, bool whole = false) : small(true, id), large(false, id), is_whole(whole) {}
+    explicit pool_pair(pool_id id, bool whole = false) : small(true, id, whole), large(false, id, whole) {}
 
     block_pool small;
     block_pool large;
-    bool is_whole;
     bool is_released = false;
   };
 
