@@ -121,6 +121,21 @@ def test_a_file_has_the_whole_answer_though_nobody_reads(fit: Fit, tmp_path: pat
     assert json.loads((tmp_path / "fit.json").read_text())["largest"]["value"] == 24
 
 
+def test_packages_are_imported_once_wherever_they_are(fit: Fit, tmp_path: pathlib.Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = "with open('imports.txt', 'a') as file:\n    file.write(__name__ + ' ')\n"
+    target = tmp_path / "target"  # as of `pip install --target`
+    (target / "framework-1.0.dist-info").mkdir(parents=True)
+    (target / "framework.py").write_text(noted)
+    (target / "late.py").write_text(noted)
+    (tmp_path / "own.py").write_text(noted)
+    monkeypatch.setenv("PYTHONPATH", str(target))
+    done = fit("import framework\nimport own\n" + SCRIPT + "    import late\n", arguments=("--batch-size", "4"))
+    assert done.returncode == 0, done.stderr
+    counts = {name: (tmp_path / "imports.txt").read_text().split().count(name) for name in ("framework", "late", "own")}
+    # Before all trials; in the first trial, and then for all others; in each trial.
+    assert counts["framework"] == 1 and counts["late"] == 2 and counts["own"] > 2
+
+
 def test_the_edge_is_that_of_independent_runs(fit: Fit, tmp_path: pathlib.Path) -> None:
     """Of the live bytes, which the simulation itself compares with the device at each allocation."""
     done = fit(SCRIPT, "--json", arguments=("--batch-size=40",))

@@ -4,31 +4,26 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import functools
 import json
 import os
 import sys
-import sysconfig
-import weakref
 
 import torch
-from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import _core
 from .._capture import NoDispatch
 from ..run import become, without_frames_of_ours
 from ..torch._modules import ModuleScopes
 from ._changes import make_changes
+from ._installed import is_installed
 from ._outcome import Outcome
+from ._steps import StepCounter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, NoReturn
 
     from ._trials import Plan
-
-#: Once an optimizer has made so many times the steps that are asked for, others are not waited for.
-_PATIENCE = 4
 
 
 class Trial:
@@ -38,7 +33,6 @@ class Trial:
         self._plan = plan
         self._answer = answer
         self._process = os.getpid()
-        self._steps: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
         self._options: list[tuple[list[str], int]] = []
         self._modules_before = set(sys.modules)
 
@@ -51,7 +45,7 @@ class Trial:
             self._write(Outcome(ended="raised", status=2, fault=str(fault)))
         make_changes(self._plan.changes)
         self._scopes = ModuleScopes(whole_paths=True)
-        self._count_steps()
+        self._steps = StepCounter(self._plan.steps, lambda: self._end(Outcome(ended="steps")))
         outcome = self._become_script()
         if os.getpid() == self._process:
             self._end(outcome)
@@ -73,32 +67,13 @@ class Trial:
             return Outcome(ended="raised", status=1, fault=": ".join([type(fault).__name__, *lines[:1]]))
         return Outcome(ended="end")
 
-    def _count_steps(self) -> None:
-        register_optimizer_step_post_hook(self._after_step)
-        original = torch.optim.Optimizer.__init__
-
-        @functools.wraps(original)
-        def initialize(optimizer: torch.optim.Optimizer, *args: Any, **kwargs: Any) -> None:
-            original(optimizer, *args, **kwargs)
-            self._steps[optimizer] = 0
-
-        setattr(torch.optim.Optimizer, "__init__", initialize)
-
-    def _after_step(self, optimizer: torch.optim.Optimizer, *_: Any) -> None:
-        if os.getpid() != self._process:
-            return
-        self._steps[optimizer] = self._steps.get(optimizer, 0) + 1
-        counts = list(self._steps.values())
-        if min(counts) >= self._plan.steps or max(counts) >= _PATIENCE * self._plan.steps:
-            self._end(Outcome(ended="steps"))
-
     def _end(self, outcome: Outcome) -> NoReturn:
         self._capture.end()
         self._measure(outcome)
-        outcome.steps = max(self._steps.values(), default=0)
+        outcome.steps = self._steps.most
         outcome.options = self._options
         if self._plan.is_first:
-            outcome.imported = [name for name in list(sys.modules) if name not in self._modules_before and _is_installed(name)]
+            outcome.imported = self._imported()
             outcome.repeated = _repeated_modules(self._scopes)
         self._write(outcome)
 
@@ -134,6 +109,15 @@ class Trial:
             conf = ",".join(part for part in (plan.alloc_conf, "expandable_segments:True") if part)
             outcome.fits_expandable = predict(plan.device, conf).fits
 
+    def _imported(self) -> list[str]:
+        """Modules that are not the script's own, in the order of their import."""
+        named: list[str] = []
+        for name, module in list(sys.modules.items()):
+            origin = getattr(getattr(module, "__spec__", None), "origin", None) or ""
+            if name not in self._modules_before and is_installed(origin, self._plan.command[0]):
+                named.append(name)
+        return named
+
     def _watch_argparse(self) -> None:
         original = argparse.ArgumentParser.parse_known_args
 
@@ -146,13 +130,6 @@ class Trial:
             return found
 
         setattr(argparse.ArgumentParser, "parse_known_args", parse_known_args)
-
-
-def _is_installed(name: str) -> bool:
-    """Of Python or a package: not of the script, which may do anything when it is imported."""
-    origin = getattr(getattr(sys.modules[name], "__spec__", None), "origin", None) or ""
-    folders = {sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib", "purelib", "platlib")}
-    return any(origin.startswith(folder + os.sep) for folder in folders) or "site-packages" in origin
 
 
 def _repeated_modules(scopes: ModuleScopes) -> tuple[str, str, int] | None:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 
 from .. import _core
+from ._installed import is_package
 from ._outcome import Outcome
 
 TYPE_CHECKING = False
@@ -191,18 +192,7 @@ def _imports_at_the_top(script: str) -> list[str]:
                 names += (f"{statement.module}.{alias.name}" for alias in statement.names)
         elif not (isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)):
             break
-    return [name for name in names if _is_package(name.partition(".")[0])]
-
-
-def _is_package(name: str) -> bool:
-    """Whether it is installed, and not the script's own."""
-    import importlib.util
-
-    try:
-        found = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return False
-    return found is not None and "site-packages" in (found.origin or "")
+    return [name for name in names if is_package(name.partition(".")[0], script)]
 
 
 def _import(names: list[str]) -> None:
