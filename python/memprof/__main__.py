@@ -25,9 +25,15 @@ def main() -> None:
         from . import run
 
         if run.is_script(sys.argv[2:]):
-            run.require_script(sys.argv[2:])
+            run.require_script(run.script_of(sys.argv[2:]), "memprof run")
             call = run.command_of(program, sys.argv[2:])
             environment = {**environment, "RUN_BY_MEMPROF_ITSELF": "1"}  # type: ignore[assignment]
+    elif sys.argv[1:2] == ["waterfall"]:
+        from . import _waterfall
+
+        place = _waterfall.place_of_script(sys.argv[2:])
+        if place is not None:
+            sys.exit(_waterfall.main(program, sys.argv[2:], place))
     elif sys.argv[1:2] == ["fit"] or sys.argv[1:3] == ["help", "fit"]:
         from . import _fit
 

@@ -36,13 +36,18 @@ def command_of(program: str, arguments: list[str]) -> list[str]:
     return [program, "run", *arguments[:place], "--", sys.executable, *flags, "-m", __name__, *arguments[place:]]
 
 
-def require_script(arguments: list[str]) -> None:
-    """Ends this process, with Python's own exit status, if the script or the module in the arguments of `memprof run` is absent."""
-    name, *module = arguments[_place_of_script(arguments) :]
+def script_of(arguments: list[str]) -> list[str]:
+    """The script, or `-m` and a module, and what follows it in the arguments of `memprof run`."""
+    return arguments[_place_of_script(arguments) :]
+
+
+def require_script(script: list[str], command: str) -> None:
+    """Ends this process, with Python's own exit status, if a script, or with `-m` a module, is absent."""
+    name, *module = script
     if name != "-m":
-        _text_of(name, "memprof run")
+        _text_of(name, command)
     elif module and not _has_module(module[0].partition(".")[0]):
-        print(f"memprof run: no module named '{module[0]}'", file=sys.stderr)
+        print(f"{command}: no module named '{module[0]}'", file=sys.stderr)
         sys.exit(1)
 
 

@@ -109,8 +109,17 @@ memprof::compared_run run_step(const memprof::decoder_model& model, const mempro
   return column_of_trace(is_real ? "measured" : "no dispatch", step.profile, space, events);
 }
 
+/// The Python package runs scripts before it calls this program (python/memprof/_waterfall.py).
+void refuse_scripts(const std::vector<std::string>& files) {
+  for (const std::string& file : files) {
+    if (file.ends_with(".py") || file.ends_with(".pyw"))
+      memprof::detail::raise("--run " + file + " needs memprof's Python package: python -m memprof waterfall --run " + file);
+  }
+}
+
 std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& arguments, const CLI::App& command,
                                                     std::vector<std::string>& complaints) {
+  if (arguments.runs_step) refuse_scripts(arguments.files);
   std::vector<memprof::compared_run> columns;
   if (describes_decoder(command)) {
     const chosen_decoder decoder = choose_decoder(arguments.decoder, command);
@@ -128,7 +137,7 @@ std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& argumen
         columns.push_back(run_step(decoder.model, setup, mode, arguments.space));
     }
   } else if (arguments.runs_step) {
-    memprof::detail::raise("--run needs a decoder: --config NAME, or its dimensions");
+    memprof::detail::raise("--run needs a decoder: --config NAME, or its dimensions; or a Python script after it");
   }
   for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, complaints));
   if (columns.size() < 2 || columns.size() > max_columns) {
@@ -184,12 +193,15 @@ void add_waterfall(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<waterfall_arguments>();
   CLI::App& command = *program.add_subcommand(
       "waterfall", "compare an estimate, a run without dispatch and a real run, and explain why their peaks differ");
-  set_footer(command,
-             "Files are traces or profiles, in the order of the columns. With --config or dimensions, the first column is the "
-             "estimate of that decoder; with --run, the others are steps of examples/nano_gpt, without dispatch and real.",
-             "", bad_file_text);
+  set_footer(
+      command,
+      "Files are traces or profiles, in the order of the columns. With --config or dimensions, the first column is the "
+      "estimate of that decoder; with --run, the others are steps of examples/nano_gpt, without dispatch and real; or with "
+      "the Python package, the first --steps N (2) of a script: --run SCRIPT.py ARGUMENTS, or -m MODULE.",
+      "", bad_file_text);
   command.add_option("FILE", arguments->files, "traces or JSON profiles");
-  command.add_flag("--run", arguments->runs_step, "run one step of the plain trainer without dispatch and one for real");
+  command.add_flag("--run", arguments->runs_step,
+                   "run one step of the plain trainer, or a Python script, without dispatch and for real");
   command.add_option("--map", arguments->rules, "assign matching operations to a part: 'encoder/*/attn/**=attention'")
       ->type_name("PATTERN=PART")
       ->allow_extra_args(false);
