@@ -23,17 +23,29 @@ enum class device_action { reserve, release };
 /// An allocator that reserves 16 bytes for each block, so that no two of them overlap.
 class generous_allocator {
  public:
+  /// The default stream and the shared pool.
+  struct place {
+    std::uint64_t stream = 0;
+    std::size_t pool = 0;
+    std::pair<std::uint64_t, std::uint64_t> handle{};
+  };
+  using observer = std::function<void(device_action, std::uint64_t, std::int64_t, const place&, bool)>;
   static constexpr std::int64_t segment = 16;
 
-  void observe(std::function<void(device_action, std::uint64_t, std::int64_t)> observer) { observer_ = std::move(observer); }
-  [[nodiscard]] bool has_room(std::int64_t, char*, std::size_t, std::int64_t&) const noexcept { return true; }
-  void allocate(const void* address, std::int64_t) { tell(device_action::reserve, address); }
-  void deallocate(const void* address) { tell(device_action::release, address); }
+  void observe(observer told) { observer_ = std::move(told); }
+  [[nodiscard]] bool has_room(std::int64_t, char*, std::size_t, std::int64_t&, bool) const noexcept { return true; }
+  place allocate(const void* address, std::int64_t, bool) { return tell(device_action::reserve, address); }
+  place deallocate(const void* address) { return tell(device_action::release, address); }
+  [[nodiscard]] std::uint64_t stream() const noexcept { return 0; }
+  [[nodiscard]] bool try_to_wait() noexcept { return true; }
 
  private:
-  void tell(device_action action, const void* address) { observer_(action, reinterpret_cast<std::uint64_t>(address), segment); }
+  place tell(device_action action, const void* address) {
+    observer_(action, reinterpret_cast<std::uint64_t>(address), segment, {}, false);
+    return {};
+  }
 
-  std::function<void(device_action, std::uint64_t, std::int64_t)> observer_;
+  observer observer_;
 };
 
 /// Makes each kind of tensor that a rule can make: scratch memory, a like one with two views of it, and the result.
