@@ -101,7 +101,7 @@ def _require_memory(simulated: str) -> None:
     from . import _core
 
     needed = max((space.cumulative_peak for space in _core.read(simulated).spaces if space.name == "cpu"), default=0)
-    available = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGESIZE")
+    available = _core._available_memory()
     if needed > available:
         raise _core.Error(f"the real run needs {needed / 2**30:.3g} GiB, but only {available / 2**30:.3g} GiB is available")
 

@@ -11,6 +11,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/toolkit/estimate/available_memory.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
 #include <memprof/toolkit/estimate/estimate_text.hpp>
 #include <memprof/toolkit/estimate/training_step_text.hpp>
@@ -20,7 +21,6 @@
 #include <nano_gpt/one_step.hpp>
 #include <nano_gpt/options.hpp>
 
-#include <unistd.h>
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -50,12 +50,6 @@ constexpr std::string_view stage_of(std::string_view segment) {
 memprof::decoder_model trained_model(memprof::decoder_model model) {
   model.positions = 0;
   return model;
-}
-
-/// The bytes available without swapping; a step that needs more might get other programs killed.
-std::int64_t available_memory() {
-  const long pages = ::sysconf(_SC_AVPHYS_PAGES);
-  return pages < 0 ? INT64_MAX : pages * ::sysconf(_SC_PAGESIZE);
 }
 
 std::string signed_gibibytes(std::int64_t bytes) {
@@ -145,7 +139,7 @@ void train_step_options::add(CLI::App& command) {
 }
 
 void require_memory(std::int64_t needed) {
-  const std::int64_t available = available_memory();
+  const std::int64_t available = memprof::detail::available_memory();
   if (needed <= available) return;
   memprof::detail::raise("the step needs " + memprof::detail::gibibytes_text(needed) + ", but only " +
                          memprof::detail::gibibytes_text(available) + " is available");
@@ -173,7 +167,7 @@ int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_m
 
   // Linux might grant memory that it does not have, and kill programs later.
   const std::int64_t needed = memprof::estimate_training_step(trained, setup).space().cumulative_peak;
-  const std::int64_t available = available_memory();
+  const std::int64_t available = memprof::detail::available_memory();
   if (!trainer.on_cuda && needed > available) {
     print("\nOOM during train-step profile: the step needs " + memprof::detail::gibibytes_text(needed) + ", but only " +
           memprof::detail::gibibytes_text(available) + " is available\n");
