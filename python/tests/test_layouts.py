@@ -146,6 +146,14 @@ CASES = {
         aten.convolution.default,
         [images(), images(16, C, 3, 3), images(16), [1, 1], [1, 1], [1, 1], False, [0, 0], 1],
     ),
+    "aten::_convolution": lambda: (
+        aten._convolution.default,
+        [images(), images(16, C, 3, 3), images(16), [1, 1], [1, 1], [1, 1], False, [0, 0], 1, False, False, True, True],
+    ),
+    "aten::_convolution.deprecated": lambda: (
+        aten._convolution.deprecated,
+        [images(), images(16, C, 3, 3), images(16), [1, 1], [1, 1], [1, 1], False, [0, 0], 1, False, False, True],
+    ),
     "aten::convolution_backward": lambda: (
         aten.convolution_backward.default,
         [images(N, 16, H, W), images(), images(16, C, 3, 3), [16], [1, 1], [1, 1], [1, 1], False, [0, 0], 1, [True, True, True]],
