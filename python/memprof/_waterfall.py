@@ -100,7 +100,13 @@ def _require_memory(simulated: str) -> None:
     """Raises `Error` if this machine does not have the memory for the run."""
     from . import _core
 
-    needed = max((space.cumulative_peak for space in _core.read(simulated).spaces if space.name == "cpu"), default=0)
+    try:
+        profile = _core.read(simulated)
+    except _core.Error as fault:
+        if "is empty" in str(fault):
+            raise _core.Error("the script made no tensor of torch, so there is nothing to compare") from None
+        raise
+    needed = max((space.cumulative_peak for space in profile.spaces if space.name == "cpu"), default=0)
     available = _core._available_memory()
     if needed > available:
         raise _core.Error(f"the real run needs {needed / 2**30:.3g} GiB, but only {available / 2**30:.3g} GiB is available")

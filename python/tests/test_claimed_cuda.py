@@ -843,6 +843,13 @@ def test_a_scripted_function_makes_tensors(claimed: memprof.Capture, tmp_path: p
         sys.path.remove(str(tmp_path))
 
 
+def test_a_second_device_is_not_there(claimed: memprof.Capture) -> None:
+    for make in (lambda: torch.ones(4, device="cuda:1"), lambda: torch.ones(4).to("cuda:1"), lambda: torch.nn.Linear(4, 4).to("cuda:1")):
+        with pytest.raises(RuntimeError, match="invalid device ordinal"):
+            make()
+    assert torch.ones(4, device="cuda:0").is_cuda
+
+
 @pytest.mark.parametrize("device", ["cpu", "cuda"])
 def test_a_traced_cnn_takes_what_it_takes_when_it_is_called(device: str) -> None:
     def step(is_traced: bool) -> tuple[int, set[str]]:
@@ -851,7 +858,7 @@ def test_a_traced_cnn_takes_what_it_takes_when_it_is_called(device: str) -> None
             model: Any = torch.nn.Sequential(*first, torch.nn.ConvTranspose2d(64, 8, 2, stride=2), torch.nn.MaxPool2d(2)).to(device)
             x = torch.randn(8, 3, 64, 64, device=device)
             if is_traced:
-                model = torch.jit.trace(model, x, check_trace=False)
+                model = torch.jit.trace(model, x)
                 assert "aten::_convolution" in str(model.inlined_graph)
             memprof.snapshot("MODEL")
             model(x).sum().backward()

@@ -330,3 +330,30 @@ def test_a_loader_that_shuffles_leaves_the_profile_exact() -> None:
                 model(batch).sum().backward()
 
     assert decisions(train) == []
+
+
+def test_samplers_and_checks_of_arguments_decide_nothing() -> None:
+    def train() -> None:
+        torch.rand(300, 300)
+        data = torch.utils.data.TensorDataset(torch.ones(25, 3))
+        sampler = torch.utils.data.WeightedRandomSampler([1.0] * 25, 50)
+        for (batch,) in torch.utils.data.DataLoader(data, batch_size=8, sampler=sampler):
+            batch.sum()
+        means = torch.rand(300, 300)
+        torch.distributions.Normal(means, torch.ones(300, 300)).log_prob(means)
+        torch.distributions.Categorical(logits=means).sample()
+        torch.optim.SGD([torch.ones(3, requires_grad=True)], lr=unknown().item())
+        torch.testing.assert_close(means, torch.rand(300, 300))
+
+    assert decisions(train) == []
+    with memprof.no_dispatch(), pytest.raises(AssertionError):
+        torch.testing.assert_close(torch.ones(3), torch.zeros(3))
+
+
+@pytest.mark.parametrize("library", ["yaml", "orjson"])
+def test_serializers_take_it_for_a_float(library: str) -> None:
+    module: Any = pytest.importorskip(library)
+    with memprof.no_dispatch():
+        x = unknown().item()
+        text = module.dumps({"loss": x}) if library == "orjson" else module.safe_dump({"loss": x})
+        assert str(float(x)) in str(text)

@@ -125,7 +125,7 @@ class ClaimedCuda:
             reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
             mem_get_info=lambda device=None: (self._total - self._reserved(), self._total),
             empty_cache=_core._empty_claimed_device_cache,
-            set_per_process_memory_fraction=lambda fraction, device=None: None,
+            set_per_process_memory_fraction=_say_that_there_is_no_fraction,
             get_per_process_memory_fraction=lambda device=None: 1.0,
             memory_snapshot=_claimed_graphs.memory_snapshot,
             get_allocator_backend=lambda: "native",
@@ -188,6 +188,8 @@ class ClaimedCuda:
     def _claim_streams(self) -> None:
         streams = self._streams
         default = streams.current
+        self._make_instead(torch.cuda.Stream, _claimed_graphs.Stream)
+        self._make_instead(torch.cuda.Event, _claimed_graphs.Event)
         self._set_in_cuda(
             Stream=_claimed_graphs.Stream,
             Event=_claimed_graphs.Event,
@@ -195,6 +197,12 @@ class ClaimedCuda:
             default_stream=lambda device=None: default,
             set_stream=streams.use,
         )
+        accelerator = getattr(torch, "accelerator", None)
+        self._set(accelerator, current_stream=lambda device=None: streams.current, set_stream=lambda stream: streams.use(stream))
+
+    def _make_instead(self, original: type, claimed: type) -> None:
+        """The program may have a name of its own for the class."""
+        self._patches.set(original, "__new__", staticmethod(lambda cls, *args, **rest: claimed(*args, **rest)))
 
     def _claim_pools(self) -> None:
         graphs = _claimed_graphs
@@ -213,6 +221,7 @@ class ClaimedCuda:
                 continue
             base: Any = getattr(torch.cuda, name).__mro__[1]
             if base.__module__ != "torch._utils":
+                self._make_instead(getattr(torch.cuda, name), whole)
                 self._set_in_cuda(**{name: whole})
                 continue
             # Without CUDA, its stand-in for a base becomes one: the program may have a name of its own for the class.
@@ -283,6 +292,10 @@ def _check_device(device: Any) -> None:
     index = torch.cuda._utils._get_device_index(device, optional=True)
     if index not in (-1, 0):
         raise RuntimeError(f"CUDA error: invalid device ordinal {index}; the claimed device is 0")
+
+
+def _say_that_there_is_no_fraction(fraction: float, device: Any = None) -> None:
+    print("memprof: set_per_process_memory_fraction has no effect: the claimed device's whole memory can be taken", file=sys.stderr)
 
 
 def _distinct(function: Callable[..., Any]) -> Callable[..., Any]:

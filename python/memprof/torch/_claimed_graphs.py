@@ -12,6 +12,7 @@ from .. import _core
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 #: What a program knows a pool by: the first number is of a graph's own, the second of one that the program has made.
@@ -87,6 +88,20 @@ class Stream(torch.Stream):
     def query(self) -> bool:
         self.synchronize()
         return True
+
+    def is_capturing(self) -> bool:
+        return _core._claimed_capture_of(self._number) != 0
+
+    @property
+    def priority(self) -> int:
+        return -1 if self._number > 32 else 0
+
+    @staticmethod
+    def priority_range() -> tuple[int, int]:
+        return 0, -5
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Stream device=cuda:0 cuda_stream={self._number:#x}>"
 
 
 class Event(torch.Event):
@@ -234,6 +249,7 @@ _runs = [0]
 def begin_run() -> Streams:
     _runs[0] += 1
     _last_pools[:] = [0, 0]
+    _open_graphs.clear()
     graph: Any = torch.cuda.graphs.graph
     graph.default_capture_stream = None  # a stream of an earlier one
     Stream._numbers = (itertools.cycle(range(1, 33)), itertools.cycle(range(33, 65)))
@@ -274,6 +290,30 @@ class _HeldGraph:
         self.reset()
 
 
+#: The graphs whose captures are open, by the captures' numbers.
+_open_graphs: dict[int, Any] = {}
+_replay_observers: list[Any] = []
+
+
+def observe_replays(told: Callable[[Any], None]) -> None:
+    """Calls `told(graph)` after each replay of a graph."""
+    _replay_observers.append(told)
+
+
+def captured_graph() -> Any:
+    """The graph that the calling thread's stream is captured for, if any."""
+    return _open_graphs.get(_core._claimed_capture_of(_stream_number()))
+
+
+def is_on_side_stream() -> bool:
+    return _stream_number() != 0
+
+
+def _stream_number() -> int:
+    """0: the default stream, or that of a device that is not claimed."""
+    return int(getattr(_current_stream(), "_number", 0)) if torch.cuda.is_available() else 0
+
+
 class CapturedGraph:
     """`torch._C._CUDAGraph`: which memory a graph holds. It does nothing when it is replayed."""
 
@@ -309,6 +349,7 @@ class CapturedGraph:
             _core._fail_claimed_captures()
             raise RuntimeError("CUDA error: the operation cannot be performed in the present state")
         self._capture = capture
+        _open_graphs[capture] = self
 
     def capture_end(self) -> None:
         stream = _current_stream()
@@ -318,6 +359,7 @@ class CapturedGraph:
             raise RuntimeError(_INVALIDATED)
         if self._capture == 0 or _core._claimed_capture_of(stream._number) != self._capture:
             raise RuntimeError("CUDA error: the operation cannot be performed in the present state")
+        _open_graphs.pop(self._capture, None)
         self._capture = 0
         end_to_pool(self._held.pool)
         self._held.is_captured = True
@@ -334,6 +376,8 @@ class CapturedGraph:
         if not self._held.is_captured:
             raise RuntimeError("Called CUDAGraph::replay without a preceding successful capture.")
         self._is_instantiated = True
+        for told in _replay_observers:
+            told(self)
 
     def reset(self) -> None:
         self._held.reset()

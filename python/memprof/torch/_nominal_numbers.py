@@ -119,6 +119,38 @@ class NominalFloat(float):
         return float, (float.__float__(self),)
 
 
+def _introduce_to_yaml(yaml: Any) -> None:
+    for kind in (yaml.representer.SafeRepresenter, yaml.representer.Representer):
+        kind.add_multi_representer(NominalFloat, kind.represent_float)
+
+
+def _introduce_to_orjson(orjson: Any) -> None:
+    original = orjson.dumps
+
+    def dumps(value: Any, /, default: Any = None, option: Any = None) -> Any:
+        def plain(other: Any) -> Any:
+            if isinstance(other, NominalFloat):
+                return float.__float__(other)
+            if default is None:
+                raise TypeError(f"Type is not JSON serializable: {type(other).__name__}")
+            return default(other)
+
+        return original(value, plain, option)
+
+    orjson.dumps = dumps
+
+
+#: Libraries that ask for the very type of what they write, by their modules.
+_serializers = {"yaml": _introduce_to_yaml, "orjson": _introduce_to_orjson}
+_serializers_known: set[str] = set()
+
+
+def _introduce_to_serializers() -> None:
+    for name in _serializers.keys() & sys.modules.keys() - _serializers_known:
+        _serializers_known.add(name)
+        _serializers[name](sys.modules[name])
+
+
 class _Listed(NominalFloat):
     __slots__ = ()
     source = "Tensor.tolist()"
@@ -134,6 +166,8 @@ def nominal_item(tensor: torch.Tensor, item: Any) -> Any:
     """What `tensor.item()` has returned, if the program shall be listed that decides by it."""
     if type(item) is not float:
         return item
+    if not _serializers_known.issuperset(_serializers.keys() & sys.modules.keys()):
+        _introduce_to_serializers()
     knowledge = _core._knowledge_of(tensor._cdata)
     return item if knowledge == 0 else (NominalFloat if knowledge == 1 else _UniformDraw)(item)
 
@@ -216,5 +250,7 @@ def _list(use: str, number: NominalFloat, frame: FrameType) -> None:
 
 
 def _list_decision(use: str, source: str, frame: FrameType) -> None:
-    if frame.f_globals.get("__name__") not in _harmless:
+    module = frame.f_globals.get("__name__", "")
+    checks_arguments = frame.f_code.co_name == "__init__" and module.startswith("torch.")
+    if module not in _harmless and not checks_arguments:
         _core._list_decision(f"{use} of {source} at {os.path.basename(frame.f_code.co_filename)}:{frame.f_lineno}")

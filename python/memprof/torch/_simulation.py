@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import sys
 import threading
 
@@ -15,7 +17,7 @@ from ._patches import Patches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from typing import Any
 
 
@@ -33,6 +35,9 @@ class Simulation:
         self._patches.set(torch.Tensor, "tolist", _tolist)
         self._patches.set(torch.Tensor, "numpy", _numpy)
         self._patches.set(torch._tensor_str, "_str", _print)
+        for name in ("__init__", "_validate_sample"):  # they raise an error for arguments out of range
+            self._patches.set(torch.distributions.Distribution, name, _checking(getattr(torch.distributions.Distribution, name)))
+        self._patches.set(torch.testing, "assert_close", _assert_close)
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
         self._patches.set(_data_parallel, "_verify_param_shape_across_processes", lambda *args, **kwargs: None)
@@ -201,7 +206,11 @@ def _tolist(self: torch.Tensor) -> Any:
         self = self.resolve_conj().resolve_neg()
         if not self.is_cpu:
             self = self.cpu()
-        _core._read_memory(self._cdata, "Tensor.tolist")
+        if sys._getframe(1).f_globals.get("__name__") == "torch.utils.data.sampler":  # which data, of those there are
+            with _printing():
+                _core._read_memory(self._cdata, "Tensor.tolist")
+        else:
+            _core._read_memory(self._cdata, "Tensor.tolist")
         return nominal_list(self, _original_tolist(self))
     return _original_tolist(self)
 
@@ -220,13 +229,39 @@ def _numpy(self: torch.Tensor, *, force: bool = False) -> Any:
 _original_print: Callable[..., str] = torch._tensor_str._str
 
 
-def _print(*args: Any, **kwargs: Any) -> str:
-    """The text of a tensor, whose values decide in how many digits it is."""
+@contextlib.contextmanager
+def _printing() -> Iterator[None]:
+    """What is read decides nothing about memory."""
     _core._begin_print()
     try:
-        return _original_print(*args, **kwargs)
+        yield
     finally:
         _core._end_print()
+
+
+def _print(*args: Any, **kwargs: Any) -> str:
+    """The text of a tensor, whose values decide in how many digits it is."""
+    with _printing():
+        return _original_print(*args, **kwargs)
+
+
+def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def check(*args: Any, **kwargs: Any) -> Any:
+        with _printing():
+            return original(*args, **kwargs)
+
+    return check
+
+
+_original_assert_close: Callable[..., None] = torch.testing.assert_close
+
+
+def _assert_close(actual: Any, expected: Any, **kwargs: Any) -> None:
+    """Tensors that the simulation does not know are taken for close: the program is one that works."""
+    tensors = [one for one in (actual, expected) if torch.is_tensor(one)]
+    if not any(_core._knowledge_of(one._cdata) for one in tensors):
+        _original_assert_close(actual, expected, **kwargs)
 
 
 _original_worker_loop: Callable[..., Any] = _loader_worker._worker_loop

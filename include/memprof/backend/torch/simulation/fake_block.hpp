@@ -160,11 +160,12 @@ inline void check_fake_device() {
               "method (NO_DISPATCH: this process was forked in a capture)");
 }
 
-/// Throws as libtorch does if a fake device is full.
+/// Throws as libtorch does if a fake device is full, or not there.
 inline void check_memory(std::size_t bytes, c10::Device device) {
   constexpr std::size_t one_exabyte = std::size_t{1} << 60;
   if (!device.is_cuda()) return;
   check_fake_device();
+  TORCH_CHECK(device.index() <= 0, "CUDA error: invalid device ordinal (NO_DISPATCH: the one device is cuda:0)");
   TORCH_CHECK_WITH(OutOfMemoryError, bytes < one_exabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
   const device_allocator* const model = fake_cuda_device.allocator();
   if (model == nullptr) return;
