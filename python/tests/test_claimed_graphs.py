@@ -617,10 +617,11 @@ def test_fit_counts_the_pool_of_a_graph(tmp_path: pathlib.Path) -> None:
     assert answer.returncode == 0, answer.stdout + answer.stderr
     document = json.loads(answer.stdout)
     given, parts = document["given"], {part["part"]: part["bytes"] // MiB for part in document["given"]["parts"]}
-    assert (given["live"] // MiB, given["reserved"] // MiB) == (140, 180)
-    assert parts["free in private pools"] == 40 and "rounding and fragmentation" not in parts
+    seeds = 2 if VERSION < (2, 13) else 0
+    assert (given["live"] // MiB, given["reserved"] // MiB) == (140, 180 + seeds)
+    assert parts["free in private pools"] == 40 and parts.get("rounding and fragmentation", 0) <= seeds
     # 40 + 70 * 13 of 1,000 MiB; the warm-up needs only 40 + 50 * 13.
-    assert document["largest"]["value"] == 13 and document["largest"]["outcome"]["reserved"] == 950 * MiB
+    assert document["largest"]["value"] == 13 and document["largest"]["outcome"]["reserved"] == (950 + seeds) * MiB
 
 
 def test_fit_goes_on_until_a_graph_is_replayed(tmp_path: pathlib.Path) -> None:
