@@ -13,6 +13,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
+#include <memprof/record/container_limit.hpp>
 #include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/estimate/available_memory.hpp>
 #include <memprof/toolkit/estimate/decoder_config_json.hpp>
@@ -156,7 +157,7 @@ void bind_estimates(nb::module_& module) {
       .doc() = "What a forward pass keeps for its backward pass, by bucket and operation. In bytes.";
   bind_steps(module);
   bind_struct<memprof::fit_answer>(module).doc() = "The greatest size at which a step fits. In bytes.";
-  module.def("_available_memory", [] { return memprof::detail::available_memory(); });
+  module.def("_available_memory", [] { return memprof::detail::available_memory(memprof::detail::container_limit()); });
   module.def("_decoder", decoder_of, "name_or_file"_a);
   module.def("_estimate", memprof::estimate_forward, "model"_a, "batch_size"_a, "seq_len"_a);
   module.def(

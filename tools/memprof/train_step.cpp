@@ -10,6 +10,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/record/container_limit.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/estimate/available_memory.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
@@ -139,7 +140,7 @@ void train_step_options::add(CLI::App& command) {
 }
 
 void require_memory(std::int64_t needed) {
-  const std::int64_t available = memprof::detail::available_memory();
+  const std::int64_t available = memprof::detail::available_memory(memprof::detail::container_limit());
   if (needed <= available) return;
   memprof::detail::raise("the step needs " + memprof::detail::gibibytes_text(needed) + ", but only " +
                          memprof::detail::gibibytes_text(available) + " is available");
@@ -167,7 +168,7 @@ int run_train_step(const memprof::decoder_shape& shape, const memprof::decoder_m
 
   // Linux might grant memory that it does not have, and kill programs later.
   const std::int64_t needed = memprof::estimate_training_step(trained, setup).space().cumulative_peak;
-  const std::int64_t available = memprof::detail::available_memory();
+  const std::int64_t available = memprof::detail::available_memory(memprof::detail::container_limit());
   if (!trainer.on_cuda && needed > available) {
     print("\nOOM during train-step profile: the step needs " + memprof::detail::gibibytes_text(needed) + ", but only " +
           memprof::detail::gibibytes_text(available) + " is available\n");
