@@ -15,8 +15,8 @@ string(REGEX MATCHALL "memprof/backend/torch/[a-z_]+/[a-z_]+[.]hpp" found "${rul
 list(TRANSFORM found REPLACE "memprof/backend/torch/" "")
 list(REMOVE_DUPLICATES found)
 list(SORT found)
-set(expected capture/module_annotation.hpp capture/operator_scopes.hpp capture/optimizer_annotation.hpp capture/tensor_annotation.hpp
-  capture/track_pytorch_ops.hpp simulation/torch_call.hpp)
+set(expected capture/cuda_streams.hpp capture/module_annotation.hpp capture/operator_scopes.hpp capture/optimizer_annotation.hpp
+  capture/tensor_annotation.hpp capture/track_pytorch_ops.hpp simulation/torch_call.hpp)
 if(NOT found STREQUAL expected)
   message(FATAL_ERROR "included: ${found}\nexpected: ${expected}")
 endif()
