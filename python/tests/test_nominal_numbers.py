@@ -10,6 +10,8 @@ import math
 import pickle
 import random
 import statistics
+import sys
+import types
 from collections import deque
 from collections.abc import Callable
 from typing import Any
@@ -344,10 +346,22 @@ def test_samplers_and_checks_of_arguments_decide_nothing() -> None:
         torch.distributions.Categorical(logits=means).sample()
         torch.optim.SGD([torch.ones(3, requires_grad=True)], lr=unknown().item())
         torch.testing.assert_close(means, torch.rand(300, 300))
+        torch.testing.assert_close([means, {"scale": means}], [torch.rand(300, 300), {"scale": means}], rtol=0, atol=0)
 
     assert decisions(train) == []
     with memprof.no_dispatch(), pytest.raises(AssertionError):
         torch.testing.assert_close(torch.ones(3), torch.zeros(3))
+    with memprof.no_dispatch(), pytest.raises(AssertionError, match="shape"):
+        torch.testing.assert_close(torch.rand(300, 300), torch.rand(300, 301))
+
+
+def test_another_module_of_a_serializers_name_does_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
+    from memprof.torch import _nominal_numbers
+
+    monkeypatch.setitem(sys.modules, "yaml", types.ModuleType("yaml"))
+    monkeypatch.setattr(_nominal_numbers, "_serializers_known", set())
+    with memprof.no_dispatch():
+        assert isinstance(unknown().item(), float)
 
 
 @pytest.mark.parametrize("library", ["yaml", "orjson"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import sys
 import threading
+import weakref
 
 import torch
 
@@ -291,7 +292,7 @@ class _HeldGraph:
 
 
 #: The graphs whose captures are open, by the captures' numbers.
-_open_graphs: dict[int, Any] = {}
+_open_graphs: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 _replay_observers: list[Any] = []
 
 

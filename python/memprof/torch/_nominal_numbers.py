@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import numbers
 import os.path
@@ -148,7 +149,8 @@ _serializers_known: set[str] = set()
 def _introduce_to_serializers() -> None:
     for name in _serializers.keys() & sys.modules.keys() - _serializers_known:
         _serializers_known.add(name)
-        _serializers[name](sys.modules[name])
+        with contextlib.suppress(AttributeError):  # of another module by that name
+            _serializers[name](sys.modules[name])
 
 
 class _Listed(NominalFloat):

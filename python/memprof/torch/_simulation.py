@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import re
 import sys
 import threading
 
@@ -207,7 +208,7 @@ def _tolist(self: torch.Tensor) -> Any:
         if not self.is_cpu:
             self = self.cpu()
         if sys._getframe(1).f_globals.get("__name__") == "torch.utils.data.sampler":  # which data, of those there are
-            with _printing():
+            with _deciding_nothing():
                 _core._read_memory(self._cdata, "Tensor.tolist")
         else:
             _core._read_memory(self._cdata, "Tensor.tolist")
@@ -230,8 +231,8 @@ _original_print: Callable[..., str] = torch._tensor_str._str
 
 
 @contextlib.contextmanager
-def _printing() -> Iterator[None]:
-    """What is read decides nothing about memory."""
+def _deciding_nothing() -> Iterator[None]:
+    """What is read within decides nothing about memory, as where it is printed."""
     _core._begin_print()
     try:
         yield
@@ -241,14 +242,14 @@ def _printing() -> Iterator[None]:
 
 def _print(*args: Any, **kwargs: Any) -> str:
     """The text of a tensor, whose values decide in how many digits it is."""
-    with _printing():
+    with _deciding_nothing():
         return _original_print(*args, **kwargs)
 
 
 def _checking(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def check(*args: Any, **kwargs: Any) -> Any:
-        with _printing():
+        with _deciding_nothing():
             return original(*args, **kwargs)
 
     return check
@@ -258,10 +259,16 @@ _original_assert_close: Callable[..., None] = torch.testing.assert_close
 
 
 def _assert_close(actual: Any, expected: Any, **kwargs: Any) -> None:
-    """Tensors that the simulation does not know are taken for close: the program is one that works."""
-    tensors = [one for one in (actual, expected) if torch.is_tensor(one)]
+    """Numbers that the simulation does not know are taken for close: the program is one that works. Sizes and types are compared."""
+    tensors = filter(torch.is_tensor, torch.utils._pytree.tree_leaves((actual, expected)))
     if not any(_core._knowledge_of(one._cdata) for one in tensors):
-        _original_assert_close(actual, expected, **kwargs)
+        return _original_assert_close(actual, expected, **kwargs)
+    try:
+        with _deciding_nothing():
+            _original_assert_close(actual, expected, **kwargs)
+    except AssertionError as fault:
+        if re.search(r"not (close|equal)!", str(fault)) is None:
+            raise
 
 
 _original_worker_loop: Callable[..., Any] = _loader_worker._worker_loop

@@ -12,6 +12,7 @@
 #include <c10/core/Device.h>
 #include <c10/core/StorageImpl.h>
 #include <c10/core/TensorImpl.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/util/Exception.h>
 
 #include <array>
@@ -165,7 +166,8 @@ inline void check_memory(std::size_t bytes, c10::Device device) {
   constexpr std::size_t one_exabyte = std::size_t{1} << 60;
   if (!device.is_cuda()) return;
   check_fake_device();
-  TORCH_CHECK(device.index() <= 0, "CUDA error: invalid device ordinal (NO_DISPATCH: the one device is cuda:0)");
+  TORCH_CHECK(device.index() <= 0 || device.index() < c10::impl::getDeviceGuardImpl(c10::kCUDA)->deviceCount(),
+              "CUDA error: invalid device ordinal (NO_DISPATCH: there is no cuda:", static_cast<int>(device.index()), ")");
   TORCH_CHECK_WITH(OutOfMemoryError, bytes < one_exabyte, "CUDA out of memory. Tried to allocate more than 1EB memory.");
   const device_allocator* const model = fake_cuda_device.allocator();
   if (model == nullptr) return;
