@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 
@@ -65,11 +66,11 @@ class with_device {
   profiler::ProfilerStubs* earlier_;
 };
 
-const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name) {
+std::optional<memprof::pytorch_operation> find(const memprof::profile& profile, std::string_view name) {
   for (const memprof::pytorch_operation& row : operators_of(profile)) {
-    if (row.name == name) return &row;
+    if (row.name == name) return row;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 /// The profile of two products of matrices. Within `aten::t` there is `aten::transpose`, and within that `aten::as_strided`.
@@ -91,27 +92,27 @@ TEST_CASE("pytorch operations: the time on a device lies between an event before
   const with_device device;
   const memprof::profile profile = counted();
   const auto time_of = [&](const char* name) {
-    const memprof::pytorch_operation* const row = find(profile, name);
-    return row == nullptr || row->count != 2 ? 0 : row->device_time_ns / 2;
+    const std::optional<memprof::pytorch_operation> row = find(profile, name);
+    return !row.has_value() || row->count != 2 ? 0 : row->device_time_ns / 2;
   };
   CHECK(time_of("aten::as_strided") == 1000);  // nothing within: its own two events follow each other
   CHECK(time_of("aten::transpose") == 3000);   // inclusive: those of as_strided lie between its own
   CHECK(time_of("aten::t") == 5000);
-  CHECK(find(profile, "(calls above without a device time)") == nullptr);
+  CHECK_FALSE(find(profile, "(calls above without a device time)").has_value());
 }
 
 TEST_CASE("pytorch operations: times that the device refuses are counted as missing") {
   const with_device device{false, true};
   const memprof::profile profile = counted();
-  const memprof::pytorch_operation* const product = find(profile, "aten::mm");
-  REQUIRE(product != nullptr);
+  const std::optional<memprof::pytorch_operation> product = find(profile, "aten::mm");
+  REQUIRE(product.has_value());
   CHECK(product->count == 2);
   CHECK(product->device_time_ns == 0);
-  const memprof::pytorch_operation* const untimed = find(profile, "(calls above without a device time)");
-  REQUIRE(untimed != nullptr);
+  const std::optional<memprof::pytorch_operation> untimed = find(profile, "(calls above without a device time)");
+  REQUIRE(untimed.has_value());
   std::int64_t calls = 0;
   for (const memprof::pytorch_operation& row : operators_of(profile)) {
-    if (&row != untimed) calls += row.count;
+    if (row != *untimed) calls += row.count;
   }
   CHECK(untimed->count == calls);
 }
@@ -132,9 +133,9 @@ TEST_CASE("pytorch operations: times that an earlier capture did not ask for are
 TEST_CASE("pytorch operations: a CUDA build without a device has no times, and goes on") {
   const with_device device{true};
   const memprof::profile profile = counted();
-  REQUIRE(find(profile, "aten::mm") != nullptr);
+  REQUIRE(find(profile, "aten::mm").has_value());
   CHECK(find(profile, "aten::mm")->device_time_ns == 0);
-  CHECK(find(profile, "(calls above without a device time)") == nullptr);
+  CHECK_FALSE(find(profile, "(calls above without a device time)").has_value());
 }
 
 }  // namespace memprof_tests::torch_device_times

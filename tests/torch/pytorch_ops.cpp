@@ -11,6 +11,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <thread>
 
@@ -20,11 +21,11 @@ namespace {
 
 memprof::capture_guard begin() { return begin_torch(); }
 
-const memprof::pytorch_operation* find(const memprof::profile& profile, std::string_view name, std::string_view shapes) {
+std::optional<memprof::pytorch_operation> find(const memprof::profile& profile, std::string_view name, std::string_view shapes) {
   for (const memprof::pytorch_operation& row : operators_of(profile)) {
-    if (row.name == name && row.input_shapes == shapes) return &row;
+    if (row.name == name && row.input_shapes == shapes) return row;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 std::unique_ptr<at::RecordFunction> begin_operator(const char* name) {
@@ -53,17 +54,17 @@ TEST_CASE("pytorch operations: calls are counted by name and shapes, with their 
   const at::Tensor unseen = at::addmm(bias, input, weight);
   capture.end();
   const memprof::profile& profile = capture.profile();
-  const memprof::pytorch_operation* const addmm = find(profile, "aten::addmm", "[4], [2, 8], [8, 4]");
-  REQUIRE(addmm != nullptr);
+  const std::optional<memprof::pytorch_operation> addmm = find(profile, "aten::addmm", "[4], [2, 8], [8, 4]");
+  REQUIRE(addmm.has_value());
   CHECK(addmm->count == 3);
   CHECK(addmm->cpu_memory == 3 * 2 * 4 * 4);
   CHECK(addmm->cpu_time_ns > 0);
   CHECK(addmm->device_time_ns == 0);
   CHECK(addmm->device_memory == 0);
-  const memprof::pytorch_operation* const cat = find(profile, "aten::cat", "[[2, 8], [2, 8]]");
-  REQUIRE(cat != nullptr);
+  const std::optional<memprof::pytorch_operation> cat = find(profile, "aten::cat", "[[2, 8], [2, 8]]");
+  REQUIRE(cat.has_value());
   CHECK(cat->cpu_memory == 2 * 2 * 8 * 4);
-  CHECK(find(profile, "aten::sum", "[2, 8]") != nullptr);
+  CHECK(find(profile, "aten::sum", "[2, 8]").has_value());
 }
 
 TEST_CASE("pytorch operations: bytes are those of the operator itself, times include the operators within") {
@@ -74,14 +75,14 @@ TEST_CASE("pytorch operations: bytes are those of the operator itself, times inc
   auto ops = memprof::track_pytorch_ops();
   const at::Tensor output = at::linear(input, weight, bias);
   const memprof::profile& profile = capture.profile();
-  const memprof::pytorch_operation* const outer = find(profile, "aten::linear", "[2, 8], [4, 8], [4]");
-  const memprof::pytorch_operation* const inner = find(profile, "aten::addmm", "[4], [2, 8], [8, 4]");
-  REQUIRE(outer != nullptr);
-  REQUIRE(inner != nullptr);
+  const std::optional<memprof::pytorch_operation> outer = find(profile, "aten::linear", "[2, 8], [4, 8], [4]");
+  const std::optional<memprof::pytorch_operation> inner = find(profile, "aten::addmm", "[4], [2, 8], [8, 4]");
+  REQUIRE(outer.has_value());
+  REQUIRE(inner.has_value());
   CHECK(outer->cpu_memory == 0);
   CHECK(inner->cpu_memory == 2 * 4 * 4);
   CHECK(outer->cpu_time_ns >= inner->cpu_time_ns);
-  CHECK(&operators_of(profile).front() == inner);  // the one that allocated most comes first
+  CHECK(operators_of(profile).front() == *inner);  // the one that allocated most comes first
 }
 
 TEST_CASE("pytorch operations: what an operator frees counts with the size that it had, also if it is older than the guard") {
@@ -89,8 +90,8 @@ TEST_CASE("pytorch operations: what an operator frees counts with the size that 
   at::Tensor grown = at::empty({1000});
   auto ops = memprof::track_pytorch_ops();
   grown.resize_({3000});
-  const memprof::pytorch_operation* const row = find(capture.profile(), "aten::resize_", "[1000]");
-  REQUIRE(row != nullptr);
+  const std::optional<memprof::pytorch_operation> row = find(capture.profile(), "aten::resize_", "[1000]");
+  REQUIRE(row.has_value());
   CHECK(row->cpu_memory == (3000 - 1000) * 4);
 }
 
@@ -99,8 +100,8 @@ TEST_CASE("pytorch operations: scalar tensors, and inputs that are no tensors") 
   auto ops = memprof::track_pytorch_ops();
   const at::Tensor scalar = at::scalar_tensor(1.0);
   const at::Tensor sum = at::add(at::ones({2}), scalar);
-  CHECK(find(capture.profile(), "aten::add", "[2], []") != nullptr);
-  CHECK(find(capture.profile(), "aten::ones", "") != nullptr);
+  CHECK(find(capture.profile(), "aten::add", "[2], []").has_value());
+  CHECK(find(capture.profile(), "aten::ones", "").has_value());
 }
 
 TEST_CASE("pytorch operations: all threads are counted") {
@@ -110,8 +111,8 @@ TEST_CASE("pytorch operations: all threads are counted") {
   std::thread other{[&] { (void)at::mm(input, input); }};
   other.join();
   (void)at::mm(input, input);
-  const memprof::pytorch_operation* const row = find(capture.profile(), "aten::mm", "[3, 3], [3, 3]");
-  REQUIRE(row != nullptr);
+  const std::optional<memprof::pytorch_operation> row = find(capture.profile(), "aten::mm", "[3, 3], [3, 3]");
+  REQUIRE(row.has_value());
   CHECK(row->count == 2);
   CHECK(row->cpu_memory == 2 * 36);
 }
@@ -154,8 +155,8 @@ TEST_CASE("pytorch operations: an asynchronous operator has a time and no bytes,
   const c10::DataPtr meanwhile = memory_of_no_operator(1000);
   std::thread{[&] { function.reset(); }}.join();
   const c10::DataPtr after = memory_of_no_operator(1000);
-  const memprof::pytorch_operation* const row = find(capture.profile(), "gloo:all_reduce", "");
-  REQUIRE(row != nullptr);
+  const std::optional<memprof::pytorch_operation> row = find(capture.profile(), "gloo:all_reduce", "");
+  REQUIRE(row.has_value());
   CHECK(row->count == 1);
   CHECK(row->cpu_memory == 0);
 }
@@ -172,11 +173,11 @@ TEST_CASE("pytorch operations: operators of one thread may end in the order in w
   second.reset();
   CHECK(memprof::detail::this_torch_thread()->call == nullptr);
   const c10::DataPtr of_none = memory_of_no_operator(4);
-  const memprof::pytorch_operation* const outer = find(capture.profile(), "first", "");
-  REQUIRE(outer != nullptr);
+  const std::optional<memprof::pytorch_operation> outer = find(capture.profile(), "first", "");
+  REQUIRE(outer.has_value());
   CHECK(outer->cpu_memory == 1000);
-  const memprof::pytorch_operation* const inner = find(capture.profile(), "second", "");
-  REQUIRE(inner != nullptr);
+  const std::optional<memprof::pytorch_operation> inner = find(capture.profile(), "second", "");
+  REQUIRE(inner.has_value());
   CHECK(inner->cpu_memory == 230);
 }
 
@@ -190,11 +191,11 @@ TEST_CASE("pytorch operations: an operator that another thread ends has the memo
   const c10::DataPtr of_outer = memory_of_no_operator(200);
   outer.reset();
   CHECK(memprof::detail::this_torch_thread()->call == nullptr);
-  const memprof::pytorch_operation* row = find(capture.profile(), "moved", "");
-  REQUIRE(row != nullptr);
+  std::optional<memprof::pytorch_operation> row = find(capture.profile(), "moved", "");
+  REQUIRE(row.has_value());
   CHECK(row->cpu_memory == 1000);
   row = find(capture.profile(), "outer", "");
-  REQUIRE(row != nullptr);
+  REQUIRE(row.has_value());
   CHECK(row->cpu_memory == 200);
 }
 
