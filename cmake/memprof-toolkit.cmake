@@ -68,7 +68,7 @@ target_link_libraries(memprof_toolkit_page PUBLIC memprof::json memprof::compile
 set_target_properties(memprof_toolkit memprof_toolkit_page PROPERTIES POSITION_INDEPENDENT_CODE ON) # shared libraries may link them
 # Compiled alone, a file spends most of its time on what it includes. -DCMAKE_UNITY_BUILD=OFF still does that.
 if(NOT DEFINED CMAKE_UNITY_BUILD)
-  set_target_properties(memprof_toolkit memprof_toolkit_page PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+  set_target_properties(memprof_toolkit memprof_toolkit_page PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 48)
 endif()
 if(memprof_toolkit_include_folder) # not installed beside the library's headers
   target_include_directories(memprof_toolkit_page PUBLIC ${memprof_toolkit_include_folder})

@@ -85,7 +85,7 @@ if(unit_sources AND MEMPROF_UNIT_TESTS AND NOT MEMPROF_UNIT_TESTS STREQUAL "CORE
   endif()
   memprof_add_test(memprof_toolkit_tests toolkit ${toolkit_sources})
   memprof_share_test_headers(memprof_toolkit_tests)
-  set_target_properties(memprof_toolkit_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+  set_target_properties(memprof_toolkit_tests PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 24)
 endif()
 
 # Scenarios: ctest starts a process for each test case, so they share an executable, and what they all instantiate is compiled
