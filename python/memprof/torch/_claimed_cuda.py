@@ -14,6 +14,7 @@ from torch.utils._device import DeviceContext
 from .. import _core
 from . import _claimed_graphs
 from ._patches import Patches
+from ._copy_warning import warn_of_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -238,7 +239,7 @@ class ClaimedCuda:
         """What libtorch's Python binding does without the dispatcher."""
         for name in ("tensor", "as_tensor"):
             original = getattr(torch, name)
-            made = _made_on_the_cpu(original)
+            made = _made_on_the_cpu(original, copies=name == "tensor")
             _builtins_of_scripts[id(made)] = _builtins_of_scripts.get(id(original))
             self._set(torch, **{name: made})
         self._set(
@@ -319,39 +320,42 @@ def _numbers(data: Any, types: set[torch.dtype]) -> Any:
     return data if data.dim() > 0 else data.item()
 
 
-def _of_lists_with_tensors(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """`torch.tensor` of lists with tensors that have no dimensions: it takes such a tensor for a sequence, and asks for its length, while
-    `Tensor.__getitem__` is a function in Python, as it is here."""
-
-    @functools.wraps(original)
-    def made(data: Any, *, dtype: torch.dtype | None = None, **rest: Any) -> torch.Tensor:
-        try:
-            return original(data, dtype=dtype, **rest)
-        except TypeError as fault:
-            if "0-d tensor" not in str(fault):
-                raise
-        types: set[torch.dtype] = set()
-        numbers = _numbers(data, types)
-        return original(numbers, dtype=dtype or functools.reduce(torch.promote_types, types), **rest)
-
-    return made
+def _copied(data: torch.Tensor, where: torch.device, dtype: torch.dtype | None, requires_grad: bool) -> torch.Tensor:
+    return data.detach().to(where, dtype, copy=True).requires_grad_(requires_grad)
 
 
-def _made_on_the_cpu(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """`torch.tensor` copies data to its device below the simulation, where there is no device."""
-    original = _of_lists_with_tensors(original)
+def _made_on_the_cpu(original: Callable[..., torch.Tensor], copies: bool) -> Callable[..., torch.Tensor]:
+    """`torch.tensor`, which `copies` tensors, or `torch.as_tensor`: they copy data to its device below the simulation, where there is no
+    device."""
 
-    @functools.wraps(original)
-    def made(data: Any, *, device: Any = None, requires_grad: bool = False, **rest: Any) -> torch.Tensor:
+    def prepare(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **rest: Any) -> tuple[Any, ...]:
         if device is None:
             device = data.device if torch.is_tensor(data) else _default_device()
         where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-        if where.type != "cuda":
-            return original(data, device=where, **rest).requires_grad_(requires_grad)
-        on_cpu = data.detach() if torch.is_tensor(data) else original(data, device="cpu", **rest)
-        return on_cpu.to(where, rest.get("dtype")).requires_grad_(requires_grad)
+        requires_grad = rest.pop("requires_grad", False)
+        rest.pop("pin_memory", None)
+        if torch.is_tensor(data) and (data.is_cuda or where.type == "cuda"):
+            if not copies:
+                return data.to, (where, dtype or data.dtype)
+            warn_of_copy("torch.tensor(sourceTensor)", stacklevel=3)
+            return _copied, (data, where, dtype, requires_grad)
 
-    return made
+        def otherwise(fault: BaseException) -> torch.Tensor:
+            """Of lists with tensors that have no dimensions: it takes such a tensor for a sequence, and asks for its length, while
+            `Tensor.__getitem__` is not that of the class below, as it is here."""
+            if not isinstance(fault, TypeError) or "0-d tensor" not in str(fault):
+                raise fault
+            types: set[torch.dtype] = set()
+            numbers = _numbers(data, types)
+            return original(numbers, dtype=dtype or functools.reduce(torch.promote_types, types), device="cpu", **rest)
+
+        def finish(made: torch.Tensor) -> torch.Tensor:
+            return made.to(where).requires_grad_(requires_grad)
+
+        on_cpu = "cpu" if where.type == "cuda" else where
+        return original, (data,), {"dtype": dtype, "device": on_cpu, **rest}, finish, otherwise
+
+    return functools.update_wrapper(_core._FramelessCall(prepare), original)
 
 
 _script_builtins: Any = torch.jit._builtins  # functions without types
@@ -362,16 +366,15 @@ _builtins_of_scripts: dict[int, Any] = _script_builtins._get_builtin_table()
 def _with_indices_on_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
     """An index that is a list becomes a tensor on its tensor's device, as `torch.tensor` makes one."""
 
-    @functools.wraps(original)
-    def indexed(self: torch.Tensor, index: Any, *rest: Any) -> Any:
+    def prepare(self: torch.Tensor, index: Any, *rest: Any) -> tuple[Any, ...]:
         if self.is_cuda and isinstance(index, (tuple, list)):
             if isinstance(index, list):
                 index = torch.tensor(index)
             elif any(isinstance(one, list) for one in index):
                 index = tuple(torch.tensor(one) if isinstance(one, list) else one for one in index)
-        return original(self, index, *rest)
+        return original, (self, index, *rest)
 
-    return indexed
+    return functools.update_wrapper(_core._FramelessCall(prepare), original)
 
 
 def _default_device() -> torch.device:
