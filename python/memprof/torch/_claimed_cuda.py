@@ -12,7 +12,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from .. import _core
-from . import _claimed_graphs
+from . import _claimed_graphs, _claimed_runtime
 from ._patches import Patches
 from ._copy_warning import warn_of_copy
 
@@ -40,11 +40,13 @@ class ClaimedCuda:
             preset, (f"memprof {preset}", (8, 0), 108, 40)
         )
         self._total = capacity or _bytes_without_limit
+        self._is_limited = is_limited
         self._patches = patches
         self._process = os.getpid()
         _begin_allocator(capacity if is_limited else 0)
         self._claim_device()
         self._claim_memory()
+        self._claim_runtime()
         self._streams = _claimed_graphs.begin_run()
         self._claim_streams()
         self._claim_pools()
@@ -100,7 +102,6 @@ class ClaimedCuda:
             get_device_properties=get_properties,
             can_device_access_peer=lambda device, peer_device: False,
             get_arch_list=lambda: [f"sm_{self._capability[0]}{self._capability[1]}"],
-            cudart=lambda: types.SimpleNamespace(cudaProfilerStart=lambda: 0, cudaProfilerStop=lambda: 0),
             synchronize=_claimed_graphs.synchronize,
             ipc_collect=lambda: None,
             _exchange_device=lambda device: 0,
@@ -124,10 +125,8 @@ class ClaimedCuda:
             memory_stats_as_nested_dict=lambda device=None: self._stats(),
             reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
             reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
-            mem_get_info=lambda device=None: (self._total - self._reserved(), self._total),
+            mem_get_info=lambda device=None: self._info(),
             empty_cache=_core._empty_claimed_device_cache,
-            set_per_process_memory_fraction=_say_that_there_is_no_fraction,
-            get_per_process_memory_fraction=lambda device=None: 1.0,
             memory_snapshot=_claimed_graphs.memory_snapshot,
             get_allocator_backend=lambda: "native",
             host_memory_stats=lambda: {},
@@ -142,8 +141,24 @@ class ClaimedCuda:
             empty_cache=_core._empty_claimed_device_cache,
             reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
             reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
-            get_memory_info=lambda device=None: (self._total - self._reserved(), self._total),
+            get_memory_info=lambda device=None: self._info(),
         )
+
+    def _claim_runtime(self) -> None:
+        runtime = _claimed_runtime.Runtime(self._info)
+        self._set_in_cuda(_cudart=runtime, cudart=lambda: runtime)
+        calls = _claimed_runtime.calls_of_binding(runtime, _claimed_runtime.RawBlocks(), self._set_memory_fraction, self._total)
+        for name, call in calls.items():
+            self._patches.set(torch._C, name, call)
+
+    def _set_memory_fraction(self, fraction: float) -> None:
+        _core._set_claimed_memory_fraction(fraction)
+        if fraction < 1 and not self._is_limited:
+            print(
+                f"memprof: set_per_process_memory_fraction({fraction}): the program goes on beyond it, as beyond the device's memory; with "
+                "raise_out_of_memory it runs out there",
+                file=sys.stderr,
+            )
 
     def _is_forked(self) -> bool:
         return os.getpid() != self._process
@@ -154,8 +169,9 @@ class ClaimedCuda:
                 "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
             )
 
-    def _reserved(self) -> int:
-        return _core._claimed_device_stats()["reserved_bytes.all.current"]
+    def _info(self) -> tuple[int, int]:
+        """What is free, and what there is."""
+        return max(self._total - _core._claimed_device_stats()["reserved_bytes.all.current"], 0), self._total
 
     def _stats(self) -> dict[str, Any]:
         if self._is_forked():
@@ -191,9 +207,11 @@ class ClaimedCuda:
         default = streams.current
         self._make_instead(torch.cuda.Stream, _claimed_graphs.Stream)
         self._make_instead(torch.cuda.Event, _claimed_graphs.Event)
+        self._make_instead(torch.cuda.ExternalStream, _claimed_graphs.ExternalStream)
         self._set_in_cuda(
             Stream=_claimed_graphs.Stream,
             Event=_claimed_graphs.Event,
+            ExternalStream=_claimed_graphs.ExternalStream,
             current_stream=lambda device=None: streams.current,
             default_stream=lambda device=None: default,
             set_stream=streams.use,
@@ -293,10 +311,6 @@ def _check_device(device: Any) -> None:
     index = torch.cuda._utils._get_device_index(device, optional=True)
     if index not in (-1, 0):
         raise RuntimeError(f"CUDA error: invalid device ordinal {index}; the claimed device is 0")
-
-
-def _say_that_there_is_no_fraction(fraction: float, device: Any = None) -> None:
-    print("memprof: set_per_process_memory_fraction has no effect: the claimed device's whole memory can be taken", file=sys.stderr)
 
 
 def _distinct(function: Callable[..., Any]) -> Callable[..., Any]:
