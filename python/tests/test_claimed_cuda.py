@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -402,6 +403,26 @@ def test_a_fraction_is_passed_where_the_device_is(claimed: memprof.Capture, caps
     torch.empty(CAPACITY // 2, dtype=torch.uint8, device="cuda")
 
 
+def test_a_profiler_of_the_device(claimed: memprof.Capture, capfd: pytest.CaptureFixture[str]) -> None:
+    from torch.profiler import ProfilerActivity, profile
+
+    for activities in ([ProfilerActivity.CPU, ProfilerActivity.CUDA], [ProfilerActivity.CUDA], None):
+        with profile(activities=activities, profile_memory=True) as profiler:
+            torch.ones(30, device="cuda").sum()
+        assert "aten::sum" in profiler.key_averages().table(sort_by="self_cpu_time_total")
+    assert "Failed to record CUDA event" not in capfd.readouterr().err
+
+
+def test_data_parallel_with_one_device(claimed: memprof.Capture) -> None:
+    layer = torch.nn.Linear(256, 256).cuda()
+    model = torch.nn.DataParallel(layer, device_ids=[0])
+    for x in (torch.ones(8, 256), torch.ones(8, 256, device="cuda")):
+        output = model(x)
+        assert output.is_cuda and output.shape == (8, 256)
+        output.sum().backward()
+    assert layer.weight.grad is not None
+
+
 def test_functions_that_the_program_has_imported_before() -> None:
     from torch.cuda import current_stream, empty_cache, get_per_process_memory_fraction, mem_get_info, memory_allocated
     from torch.cuda import reset_peak_memory_stats, synchronize
@@ -441,6 +462,29 @@ def test_ways_to_get_there(claimed: memprof.Capture) -> None:
     assert requested() == live(claimed) == len(made) * 16
     assert torch.cuda.memory_allocated() == len(made) * 512
     assert torch.tensor(2, device="cuda:0").item() == 2 and torch.tensor(1.0, requires_grad=True, device="cuda").requires_grad
+
+
+def test_arrays_become_tensors(claimed: memprof.Capture) -> None:
+    np = pytest.importorskip("numpy")
+    array = np.ones(3, np.float32)
+    for made in (torch.asarray(array, device="cuda"), torch.as_tensor(array, device="cuda"), torch.asarray([1.0] * 3, device="cuda")):
+        assert made.is_cuda and made.tolist() == [1, 1, 1]
+    x = torch.ones(3, device="cuda")
+    assert torch.asarray(x) is x and torch.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    assert torch.asarray(x, dtype=torch.float16, requires_grad=True).requires_grad
+    assert torch.asarray(array).data_ptr() == array.__array_interface__["data"][0]
+
+
+def test_types_of_tensors(claimed: memprof.Capture) -> None:
+    np = pytest.importorskip("numpy")
+    kind = torch.cuda.FloatTensor
+    x = torch.ones(2, 3)
+    made = [kind(2, 3), kind([[1, 2, 3]] * 2), kind(np.ones((2, 3))), x.type(kind), x.type("torch.cuda.FloatTensor")]
+    assert all(each.is_cuda and each.shape == (2, 3) and each.dtype == torch.float32 and isinstance(each, kind) for each in made)
+    assert requested() == live(claimed) == len(made) * 24
+    assert made[0].type() == "torch.cuda.FloatTensor" and not isinstance(torch.ones(1), kind)
+    assert torch.cuda.LongTensor([1, 2]).tolist() == [1, 2] and torch.ones(1).type(torch.float16).dtype == torch.float16
+    assert torch.ones(1).type(torch.DoubleTensor).dtype == torch.float64
 
 
 def test_lists_of_tensors(claimed: memprof.Capture) -> None:
@@ -711,6 +755,8 @@ def test_record_function_is_an_operation(claimed: memprof.Capture) -> None:
 def test_nvtx_ranges(claimed: memprof.Capture) -> None:
     with torch.cuda.nvtx.range("forward"):
         torch.cuda.nvtx.mark("here")
+    with torch.autograd.profiler.emit_nvtx():
+        torch.ones(2, device="cuda").sum()
     torch.cuda.cudart().cudaProfilerStart()
     torch.cuda.cudart().cudaProfilerStop()
 
@@ -940,6 +986,10 @@ def test_an_index_may_be_a_list(claimed: memprof.Capture) -> None:
     assert x[..., [-1]].tolist() == [[3], [7], [11]] and x[[0, 2]].shape == (2, 4)
     x[[1]] = 0
     assert x[1].tolist() == [0, 0, 0, 0]
+    for index in (range(2), (slice(None), (0, 1)), ((1, 2), (0, 1)), [[0], [1]], [slice(1), None], (Ellipsis, range(3))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a list is taken for a tuple
+            assert x[index].tolist() == x.cpu()[index].tolist()
 
 
 def test_a_scripted_function_makes_tensors(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:

@@ -12,7 +12,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from .. import _core
-from . import _claimed_graphs, _claimed_runtime
+from . import _claimed_graphs, _claimed_runtime, _claimed_types
 from ._patches import Patches
 from ._copy_warning import warn_of_copy
 
@@ -150,6 +150,11 @@ class ClaimedCuda:
         calls = _claimed_runtime.calls_of_binding(runtime, _claimed_runtime.RawBlocks(), self._set_memory_fraction, self._total)
         for name, call in calls.items():
             self._patches.set(torch._C, name, call)
+        profiler: Any = torch.autograd.profiler
+        supported = profiler._supported_activities() | {torch.profiler.ProfilerActivity.CUDA}
+        self._patches.set(profiler, "_supported_activities", lambda: supported)
+        self._set(profiler.emit_nvtx, __enter__=lambda ranges: ranges, __exit__=lambda ranges, *fault: None)
+        self._set(profiler.profile, __init__=_claimed_runtime.without_device_times(profiler.profile.__init__))
 
     def _set_memory_fraction(self, fraction: float) -> None:
         _core._set_claimed_memory_fraction(fraction)
@@ -255,7 +260,7 @@ class ClaimedCuda:
 
     def _claim_tensors(self) -> None:
         """What libtorch's Python binding does without the dispatcher."""
-        for name in ("tensor", "as_tensor"):
+        for name in ("tensor", "as_tensor", "asarray"):
             original = getattr(torch, name)
             made = _made_on_the_cpu(original, copies=name == "tensor")
             _builtins_of_scripts[id(made)] = _builtins_of_scripts.get(id(original))
@@ -265,6 +270,8 @@ class ClaimedCuda:
             __getitem__=_with_indices_on_the_cpu(torch.Tensor.__getitem__),
             __setitem__=_with_indices_on_the_cpu(torch.Tensor.__setitem__),
         )
+        self._set(torch.cuda, **_claimed_types.tensor_types())
+        self._set(torch.Tensor, type=_claimed_types.knowing_types(torch.Tensor.type))
         self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to))
         self._set(
             torch.Tensor,
@@ -339,7 +346,7 @@ def _copied(data: torch.Tensor, where: torch.device, dtype: torch.dtype | None, 
 
 
 def _made_on_the_cpu(original: Callable[..., torch.Tensor], copies: bool) -> Callable[..., torch.Tensor]:
-    """`torch.tensor`, which `copies` tensors, or `torch.as_tensor`: they copy data to its device below the simulation, where there is no
+    """`torch.tensor`, which `copies` tensors, `torch.as_tensor` or `torch.asarray`: they copy data to its device below the simulation, where there is no
     device."""
 
     def prepare(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **rest: Any) -> tuple[Any, ...]:
@@ -348,9 +355,13 @@ def _made_on_the_cpu(original: Callable[..., torch.Tensor], copies: bool) -> Cal
         where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
         requires_grad = rest.pop("requires_grad", False)
         rest.pop("pin_memory", None)
+
+        def required(made: torch.Tensor) -> torch.Tensor:
+            return made.requires_grad_() if requires_grad else made
+
         if torch.is_tensor(data) and (data.is_cuda or where.type == "cuda"):
             if not copies:
-                return data.to, (where, dtype or data.dtype)
+                return data.to, (where, dtype or data.dtype), {"copy": bool(rest.get("copy"))}, required
             warn_of_copy("torch.tensor(sourceTensor)", stacklevel=3)
             return _copied, (data, where, dtype, requires_grad)
 
@@ -364,7 +375,7 @@ def _made_on_the_cpu(original: Callable[..., torch.Tensor], copies: bool) -> Cal
             return original(numbers, dtype=dtype or functools.reduce(torch.promote_types, types), device="cpu", **rest)
 
         def finish(made: torch.Tensor) -> torch.Tensor:
-            return made.to(where).requires_grad_(requires_grad)
+            return required(made.to(where))
 
         on_cpu = "cpu" if where.type == "cuda" else where
         return original, (data,), {"dtype": dtype, "device": on_cpu, **rest}, finish, otherwise
@@ -377,15 +388,25 @@ _script_builtins: Any = torch.jit._builtins  # functions without types
 _builtins_of_scripts: dict[int, Any] = _script_builtins._get_builtin_table()
 
 
+_parts_of_indices = (list, tuple, range, slice, torch.Tensor, type(None), type(Ellipsis))
+
+
+def _tensor_of(index: Any) -> Any:
+    return torch.tensor(list(index)) if isinstance(index, (list, tuple, range)) else index
+
+
 def _with_indices_on_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
-    """An index that is a list becomes a tensor on its tensor's device, as `torch.tensor` makes one."""
+    """An index that is a list, or another sequence, becomes a tensor on its tensor's device, as `torch.tensor` makes one."""
 
     def prepare(self: torch.Tensor, index: Any, *rest: Any) -> tuple[Any, ...]:
-        if self.is_cuda and isinstance(index, (tuple, list)):
-            if isinstance(index, list):
-                index = torch.tensor(index)
-            elif any(isinstance(one, list) for one in index):
-                index = tuple(torch.tensor(one) if isinstance(one, list) else one for one in index)
+        if self.is_cuda and isinstance(index, (tuple, list, range)):
+            # Of a list of indices, PyTorch decides whether it is a tuple of them.
+            if isinstance(index, tuple):
+                index = tuple(map(_tensor_of, index))
+            elif any(isinstance(one, _parts_of_indices) for one in index):
+                index = list(map(_tensor_of, index))
+            else:
+                index = _tensor_of(index)
         return original, (self, index, *rest)
 
     return functools.update_wrapper(_core._FramelessCall(prepare), original)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import functools
 import types
 
 import torch
@@ -20,6 +21,7 @@ class CudaError(enum.IntEnum):
     success = 0
 
 
+_states: Any = vars(torch.autograd)["ProfilerState"]  # without a type
 #: What `cudaStreamCreate` hands out, beyond the numbers of PyTorch's own streams.
 _first_stream_of_program = 1 << 20
 #: What a library's handle is: no address of anything.
@@ -112,4 +114,26 @@ def calls_of_binding(runtime: Runtime, blocks: RawBlocks, set_fraction: Callable
         "_cuda_memoryStats": lambda device: torch.cuda.memory.memory_stats_as_nested_dict(device),
         "_cuda_resetPeakMemoryStats": lambda device: _core._reset_claimed_device_peaks(),
         "_cuda_resetAccumulatedMemoryStats": lambda device: _core._reset_claimed_device_sums(),
+        "_cuda_hostMemoryStats": lambda: {},
+        "_cuda_resetAccumulatedHostMemoryStats": lambda: None,
+        "_cuda_resetPeakHostMemoryStats": lambda: None,
+        # As `DataParallel` calls them, with the one device there is.
+        "_broadcast": lambda tensor, devices: [tensor.to("cuda")],
+        "_broadcast_coalesced": lambda tensors, devices, buffer_size: [[tensor.to("cuda") for tensor in tensors]],
+        "_scatter": lambda tensor, devices, chunk_sizes, dim, streams: [tensor.to("cuda")],
+        "_gather": lambda tensors, dim, destination: torch.cat(list(tensors), dim).to("cpu" if destination == -1 else "cuda"),
     }
+
+
+def without_device_times(original: Callable[..., None]) -> Callable[..., None]:
+    """`torch.autograd.profiler.profile.__init__`: there is no device that says when its kernels begin and end."""
+
+    @functools.wraps(original)
+    def initialize(self: Any, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        activities = torch.profiler.ProfilerActivity
+        if getattr(self, "use_device", None) == "cuda":
+            self.profiler_kind = _states.KINETO
+            self.kineto_activities = (self.kineto_activities - {activities.CUDA}) or {activities.CPU}
+
+    return initialize

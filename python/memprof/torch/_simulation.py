@@ -39,6 +39,8 @@ class Simulation:
         self._patches.set(torch._tensor_str, "_str", _print)
         for name in ("__init__", "_validate_sample"):  # they raise an error for arguments out of range
             self._patches.set(torch.distributions.Distribution, name, _checking(getattr(torch.distributions.Distribution, name)))
+        # It counts steps, for a checkpoint.
+        self._patches.set(torch.amp.GradScaler, "state_dict", _checking(torch.amp.GradScaler.state_dict))
         self._patches.set(torch.testing, "assert_close", _assert_close)
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
