@@ -37,4 +37,5 @@ NB_MODULE(_core, module) {
   memprof_python::bind_estimates(module);
   memprof_python::bind_captures(module);
   memprof_python::bind_simulation(module);
+  memprof_python::bind_frameless_calls(module);
 }

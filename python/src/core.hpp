@@ -49,4 +49,7 @@ void bind_estimates(nb::module_& module);
 /// What the package asks of a simulation (NO_DISPATCH).
 void bind_simulation(nb::module_& module);
 
+/// Functions that stand before others without being seen.
+void bind_frameless_calls(nb::module_& module);
+
 }  // namespace memprof_python

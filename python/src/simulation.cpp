@@ -53,8 +53,8 @@ using namespace nb::literals;
 /// What the library that simulates calls of it.
 [[nodiscard]] const memprof_torch_allocator* functions_of_claimed_device() {
   static const memprof::detail::device_allocator functions = memprof::detail::recorded_device(claimed_device());
-  static const memprof_torch_allocator in_c{functions.self,       functions.has_room, functions.allocate,
-                                            functions.deallocate, functions.stream,   functions.try_to_wait};
+  static const memprof_torch_allocator in_c{functions.self,   functions.has_room,    functions.allocate, functions.deallocate,
+                                            functions.stream, functions.try_to_wait, functions.add_work};
   return &in_c;
 }
 
@@ -170,9 +170,17 @@ void bind_pools(nb::module_& module) {
   module.def("_claimed_capture_of", [](std::uint64_t stream) {
     return claimed_device().change_places([&](places& all, model&) { return all.capture_of(stream); });
   });
-  module.def("_join_claimed_capture", [](std::uint64_t stream, std::uint64_t capture) {
-    claimed_device().change_places([&](places& all, model&) { all.join(stream, capture); });
+  module.def("_mark_claimed_stream", [](std::uint64_t stream) {
+    return claimed_device().change_places([&](places& all, model&) { return all.mark(stream); });
   });
+  module.def("_join_claimed_capture", [](std::uint64_t stream, std::uint64_t capture, std::uint64_t mark) {
+    claimed_device().change_places([&](places& all, model&) { all.join(stream, capture, mark); });
+  });
+  module.def("_is_claimed_capture_joined", [](std::uint64_t capture) {
+    return claimed_device().change_places([&](places& all, model&) { return all.is_joined(capture); });
+  });
+  module.def("_fail_claimed_capture",
+             [](std::uint64_t capture) { claimed_device().change_places([&](places& all, model&) { all.fail(capture); }); });
   module.def("_has_claimed_capture_failed", [](std::uint64_t capture) {
     return claimed_device().change_places([&](places& all, model&) { return all.has_failed(capture); });
   });
@@ -276,6 +284,8 @@ void bind_simulation(nb::module_& module) {
   module.def("_claimed_device_stats", claimed_device_stats, "`torch.cuda.memory_stats()` of the claimed device.");
   module.def("_reset_claimed_device_peaks", [] { claimed_device().reset_peak_stats(); });
   module.def("_reset_claimed_device_sums", [] { claimed_device().reset_accumulated_stats(); });
+  module.def("_set_claimed_memory_fraction", [](double fraction) { claimed_device().set_memory_fraction(fraction); });
+  module.def("_claimed_memory_fraction", [] { return claimed_device().memory_fraction(); });
   module.def("_empty_claimed_device_cache", [] { claimed_device().empty_cache(); });
   bind_pools(module);
 }

@@ -8,6 +8,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import warnings
 from collections.abc import Iterator
 from typing import Any
 
@@ -299,7 +300,142 @@ def test_streams_and_events(claimed: memprof.Capture) -> None:
     end.synchronize()
     stream.synchronize()
     torch.cuda.synchronize()
-    assert event.query() and stream.query() and event.elapsed_time(torch.cuda.Event(enable_timing=True)) == 0
+    assert event.query() and stream.query()
+
+
+def test_time_between_events(claimed: memprof.Capture) -> None:
+    first, second, untimed = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True), torch.cuda.Event()
+    for event in (first, untimed):
+        event.record()
+    with pytest.raises(ValueError, match="must be recorded"):
+        first.elapsed_time(second)
+    with pytest.raises(ValueError, match="enable_timing=True"):
+        first.elapsed_time(untimed)
+    second.record()
+    assert 1000 / first.elapsed_time(second) > 0 and 1000 / first.elapsed_time(first) > 0  # samples in a second
+
+
+def test_handles_of_streams_and_events(claimed: memprof.Capture) -> None:
+    import ctypes
+
+    event, stream = torch.cuda.Event(), torch.cuda.Stream()
+    assert event.cuda_event == 0 and "uninitialized" in repr(event)
+    event.record()
+    assert event.cuda_event != 0 and event._as_parameter_.value == event.cuda_event
+    assert torch.cuda.default_stream().cuda_stream == 0 != stream.cuda_stream == stream._as_parameter_.value
+    assert stream.__cuda_stream__() == (0, stream.cuda_stream)
+    # A stream of PyTorch that another library had for a while is itself.
+    for same in (torch.cuda.ExternalStream(stream.cuda_stream), torch.cuda.get_stream_from_external(stream.cuda_stream, "cuda:0")):
+        assert same == stream and isinstance(same, torch.cuda.Stream)
+    made = ctypes.c_ulonglong(0)
+    torch.cuda.check_error(torch.cuda.cudart().cudaStreamCreate(ctypes.addressof(made)))
+    other = torch.cuda.ExternalStream(made.value, device="cuda:0")
+    assert isinstance(other, torch.cuda.ExternalStream) and other.cuda_stream == made.value and other != stream
+    with torch.cuda.stream(other):
+        assert torch.cuda.current_stream().cuda_stream == made.value
+        x = torch.empty(12 << 18, device="cuda")
+        other.synchronize()
+    (segment,) = torch.cuda.memory_snapshot()
+    assert segment["stream"] == made.value and torch.cuda.current_stream() == torch.cuda.default_stream()
+    torch.cuda.check_error(torch.cuda.cudart().cudaStreamDestroy(made.value))
+    del x
+
+
+def test_calls_of_the_runtime(claimed: memprof.Capture) -> None:
+    from torch.cuda import check_error, cudart
+
+    x = torch.empty(3 * MiB, device="cuda")
+    assert cudart().cudaMemGetInfo(0) == torch.cuda.mem_get_info() == (CAPACITY - 12 * MiB, CAPACITY)
+    host = torch.ones(4)
+    check_error(cudart().cudaProfilerStart())
+    check_error(cudart().cudaHostRegister(host.data_ptr(), 16, 0))
+    check_error(cudart().cudaHostUnregister(host.data_ptr()))
+    check_error(cudart().cudaProfilerStop())
+    assert cudart().cudaGetErrorString(cudart().cudaError.success) == "no error"
+    with torch.cuda.profiler.profile():
+        pass
+    assert torch.cuda.current_blas_handle() != 0 and torch.cuda.current_blas_handle() == torch.cuda.current_blas_handle()
+    torch.cuda.set_sync_debug_mode("warn")
+    assert torch.cuda.get_sync_debug_mode() == 1
+    del x
+
+
+def test_blocks_without_a_tensor(claimed: memprof.Capture) -> None:
+    side = torch.cuda.Stream()
+    first, second = torch.cuda.caching_allocator_alloc(12 * MiB), torch.cuda.caching_allocator_alloc(14 * MiB, stream=side)
+    assert first != second and torch.cuda.memory_allocated() == live(claimed) == 26 * MiB
+    assert torch.cuda.mem_get_info()[0] == CAPACITY - 26 * MiB
+    assert {(one["stream"], one["total_size"]) for one in torch.cuda.memory_snapshot()} == {(0, 12 * MiB), (side.cuda_stream, 14 * MiB)}
+    torch.cuda.caching_allocator_delete(first)
+    assert torch.cuda.memory_allocated() == live(claimed) == 14 * MiB and torch.cuda.memory_reserved() == 26 * MiB
+    with pytest.raises(RuntimeError, match="invalid device pointer"):
+        torch.cuda.caching_allocator_delete(first)
+    torch.cuda.caching_allocator_delete(second)
+    torch.cuda.caching_allocator_delete(torch.cuda.caching_allocator_alloc(0))
+    with pytest.raises(TypeError, match="stream argument"):
+        torch.cuda.caching_allocator_alloc(1, stream="a")
+
+
+def test_a_fraction_of_the_device() -> None:
+    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True):
+        assert torch.cuda.get_per_process_memory_fraction() == 1.0
+        torch.cuda.set_per_process_memory_fraction(0.5)
+        assert torch.cuda.get_per_process_memory_fraction() == 0.5
+        half = CAPACITY // 2
+        kept = torch.empty(half - 21 * MiB, dtype=torch.uint8, device="cuda")
+        assert torch.cuda.mem_get_info()[0] >= half  # there is more, but not for this process
+        with pytest.raises(torch.cuda.OutOfMemoryError, match=r"11.82 GiB allowed; Of the allocated memory 11.80 GiB"):
+            torch.empty(24 * MiB, dtype=torch.uint8, device="cuda")
+        torch.cuda.set_per_process_memory_fraction(1.0, 0)
+        more = torch.empty(24 * MiB, dtype=torch.uint8, device="cuda")
+        for wrong, fault in ((1, TypeError), (1.5, ValueError)):
+            with pytest.raises(fault):
+                torch.cuda.set_per_process_memory_fraction(wrong)
+        del kept, more
+    with memprof.no_dispatch(device="gpu-24gb", raise_out_of_memory=True):
+        assert torch.cuda.get_per_process_memory_fraction() == 1.0
+
+
+def test_a_fraction_is_passed_where_the_device_is(claimed: memprof.Capture, capsys: pytest.CaptureFixture[str]) -> None:
+    torch.cuda.set_per_process_memory_fraction(0.25)
+    assert torch.cuda.get_per_process_memory_fraction() == 0.25
+    assert "goes on beyond it" in capsys.readouterr().err
+    torch.empty(CAPACITY // 2, dtype=torch.uint8, device="cuda")
+
+
+def test_a_profiler_of_the_device(claimed: memprof.Capture, capfd: pytest.CaptureFixture[str]) -> None:
+    from torch.profiler import ProfilerActivity, profile
+
+    for activities in ([ProfilerActivity.CPU, ProfilerActivity.CUDA], [ProfilerActivity.CUDA], None):
+        with profile(activities=activities, profile_memory=True) as profiler:
+            torch.ones(30, device="cuda").sum()
+        assert "aten::sum" in profiler.key_averages().table(sort_by="self_cpu_time_total")
+    assert "Failed to record CUDA event" not in capfd.readouterr().err
+
+
+def test_data_parallel_with_one_device(claimed: memprof.Capture) -> None:
+    layer = torch.nn.Linear(256, 256).cuda()
+    model = torch.nn.DataParallel(layer, device_ids=[0])
+    for x in (torch.ones(8, 256), torch.ones(8, 256, device="cuda")):
+        output = model(x)
+        assert output.is_cuda and output.shape == (8, 256)
+        output.sum().backward()
+    assert layer.weight.grad is not None
+
+
+def test_functions_that_the_program_has_imported_before() -> None:
+    from torch.cuda import current_stream, empty_cache, get_per_process_memory_fraction, mem_get_info, memory_allocated
+    from torch.cuda import reset_peak_memory_stats, synchronize
+
+    with memprof.no_dispatch(device="gpu-24gb"):
+        x = torch.empty(3 * MiB, device="cuda")
+        assert memory_allocated() == 12 * MiB and mem_get_info() == (CAPACITY - 12 * MiB, CAPACITY)
+        del x
+        empty_cache()
+        synchronize()
+        reset_peak_memory_stats()
+        assert torch.cuda.max_memory_reserved() == 0 and current_stream() == torch.cuda.current_stream()
+        assert get_per_process_memory_fraction() == 1.0
 
 
 def test_random_numbers(claimed: memprof.Capture) -> None:
@@ -326,6 +462,29 @@ def test_ways_to_get_there(claimed: memprof.Capture) -> None:
     assert requested() == live(claimed) == len(made) * 16
     assert torch.cuda.memory_allocated() == len(made) * 512
     assert torch.tensor(2, device="cuda:0").item() == 2 and torch.tensor(1.0, requires_grad=True, device="cuda").requires_grad
+
+
+def test_arrays_become_tensors(claimed: memprof.Capture) -> None:
+    np = pytest.importorskip("numpy")
+    array = np.ones(3, np.float32)
+    for made in (torch.asarray(array, device="cuda"), torch.as_tensor(array, device="cuda"), torch.asarray([1.0] * 3, device="cuda")):
+        assert made.is_cuda and made.tolist() == [1, 1, 1]
+    x = torch.ones(3, device="cuda")
+    assert torch.asarray(x) is x and torch.asarray(x, copy=True).data_ptr() != x.data_ptr()
+    assert torch.asarray(x, dtype=torch.float16, requires_grad=True).requires_grad
+    assert torch.asarray(array).data_ptr() == array.__array_interface__["data"][0]
+
+
+def test_types_of_tensors(claimed: memprof.Capture) -> None:
+    np = pytest.importorskip("numpy")
+    kind = torch.cuda.FloatTensor
+    x = torch.ones(2, 3)
+    made = [kind(2, 3), kind([[1, 2, 3]] * 2), kind(np.ones((2, 3))), x.type(kind), x.type("torch.cuda.FloatTensor")]
+    assert all(each.is_cuda and each.shape == (2, 3) and each.dtype == torch.float32 and isinstance(each, kind) for each in made)
+    assert requested() == live(claimed) == len(made) * 24
+    assert made[0].type() == "torch.cuda.FloatTensor" and not isinstance(torch.ones(1), kind)
+    assert torch.cuda.LongTensor([1, 2]).tolist() == [1, 2] and torch.ones(1).type(torch.float16).dtype == torch.float16
+    assert torch.ones(1).type(torch.DoubleTensor).dtype == torch.float64
 
 
 def test_lists_of_tensors(claimed: memprof.Capture) -> None:
@@ -596,6 +755,8 @@ def test_record_function_is_an_operation(claimed: memprof.Capture) -> None:
 def test_nvtx_ranges(claimed: memprof.Capture) -> None:
     with torch.cuda.nvtx.range("forward"):
         torch.cuda.nvtx.mark("here")
+    with torch.autograd.profiler.emit_nvtx():
+        torch.ones(2, device="cuda").sum()
     torch.cuda.cudart().cudaProfilerStart()
     torch.cuda.cudart().cudaProfilerStop()
 
@@ -825,6 +986,10 @@ def test_an_index_may_be_a_list(claimed: memprof.Capture) -> None:
     assert x[..., [-1]].tolist() == [[3], [7], [11]] and x[[0, 2]].shape == (2, 4)
     x[[1]] = 0
     assert x[1].tolist() == [0, 0, 0, 0]
+    for index in (range(2), (slice(None), (0, 1)), ((1, 2), (0, 1)), [[0], [1]], [slice(1), None], (Ellipsis, range(3))):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a list is taken for a tuple
+            assert x[index].tolist() == x.cpu()[index].tolist()
 
 
 def test_a_scripted_function_makes_tensors(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None:

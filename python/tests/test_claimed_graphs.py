@@ -315,6 +315,54 @@ def test_a_stream_that_waits_for_a_captured_one_is_captured(claimed: memprof.Cap
     del kept, more
 
 
+@pytest.mark.parametrize("how", ["at once", "by an event", "through another", "without work"])
+def test_a_captured_stream_is_joined(claimed: memprof.Capture, how: str) -> None:
+    x, side, other = torch.ones(4, device="cuda"), torch.cuda.Stream(), torch.cuda.Stream()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        main = torch.cuda.current_stream()
+        with torch.cuda.stream(side):
+            side.wait_stream(main)
+            if how == "without work":
+                torch.empty(4, device="cuda").view(2, 2)
+            else:
+                x.add_(1)
+            event = side.record_event()
+        if how == "at once":
+            main.wait_stream(side)
+        elif how == "by an event":
+            main.wait_event(event)
+        elif how == "through another":
+            event.wait(other)
+            main.wait_stream(other)
+    assert not torch.cuda.is_current_stream_capturing()
+
+
+@pytest.mark.parametrize("how", ["never", "too early"])
+def test_a_capture_with_work_that_nobody_waits_for_fails(claimed: memprof.Capture, how: str) -> None:
+    x, side, graph = torch.ones(4, device="cuda"), torch.cuda.Stream(), torch.cuda.CUDAGraph()
+    with pytest.raises(RuntimeError, match="capturing stream has unjoined work"), torch.cuda.graph(graph):
+        main = torch.cuda.current_stream()
+        side.wait_stream(main)
+        if how == "too early":
+            main.wait_stream(side)
+        with torch.cuda.stream(side):
+            x.add_(1)
+    torch.cuda.set_stream(torch.cuda.default_stream())
+    with pytest.raises(RuntimeError, match="without a preceding successful capture"):
+        graph.replay()
+    x.sum().item()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        x + 1
+
+
+def test_a_made_up_handle_is_a_pool(claimed: memprof.Capture) -> None:
+    """PyTorch makes a pool for any pair of numbers."""
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph, pool=(7, 9)):
+        blocks()
+    assert graph.pool() == (7, 9) and {one["segment_pool_id"] for one in torch.cuda.memory_snapshot()} == {(7, 9)}
+
+
 def test_graphed_callables(claimed: memprof.Capture) -> None:
     torch.manual_seed(1)
     model = torch.nn.Sequential(torch.nn.Linear(1024, 1024, bias=False), torch.nn.ReLU()).to("cuda")
@@ -622,6 +670,19 @@ def test_fit_counts_the_pool_of_a_graph(tmp_path: pathlib.Path) -> None:
     assert parts["free in private pools"] == 40 and parts.get("rounding and fragmentation", 0) <= seeds
     # 40 + 70 * 13 of 1,000 MiB; the warm-up needs only 40 + 50 * 13.
     assert document["largest"]["value"] == 13 and document["largest"]["outcome"]["reserved"] == (950 + seeds) * MiB
+
+
+def test_fit_counts_the_fraction_that_a_script_sets(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import argparse, torch\n"
+        "parser = argparse.ArgumentParser()\n"
+        "parser.add_argument('--batch-size', type=int)\n"
+        "torch.cuda.set_per_process_memory_fraction(0.5)\n"
+        "kept = torch.empty(parser.parse_args().batch_size, 20 << 18, device='cuda')\n"
+    )
+    answer = run("memprof", "fit", "--device", "1000MiB", "--context", "0", "--json", tmp_path / "train.py", "--batch-size", 2)
+    assert answer.returncode == 0, answer.stdout + answer.stderr
+    assert json.loads(answer.stdout)["largest"]["value"] == 25  # 20 MiB each, of 500
 
 
 def test_fit_goes_on_until_a_graph_is_replayed(tmp_path: pathlib.Path) -> None:

@@ -101,6 +101,12 @@ DECIDING: dict[str, tuple[Callable[[], object], list[str]]] = {
     "mean": (lambda: statistics.mean([unknown().item()] * 2) != 1, ["comparison of Tensor.item()"]),
     "least": (lambda: min(unknown().item(), 3.0) == 2, ["comparison of Tensor.item()"]),
     "least by a key": (lambda: min([(1, 2.0), (2, unknown().item())], key=lambda pair: pair[1]), ["comparison of Tensor.item()"]),
+    "sorted by a key": (lambda: [unknown().item(), unknown().item()].sort(key=lambda loss: -loss), ["comparison of Tensor.item()"]),
+    "least by a key, or a default": (
+        lambda: min([unknown().item(), unknown().item()], key=lambda loss: loss, default=0.0),
+        ["comparison of Tensor.item()"],
+    ),
+    "pairs": (lambda: sorted([(unknown().item(), 1), (unknown().item(), 2)], reverse=True), ["comparison of Tensor.item()"]),
     "truth": (lambda: unknown().item() or 3, ["truth of Tensor.item()"]),
     "integers": (
         lambda: [use(unknown().item()) for use in (int, round, math.floor, math.ceil, math.trunc)],
@@ -165,6 +171,18 @@ def average() -> None:
     print(f"{kept / 2:.4f}", file=io.StringIO())
 
 
+def sort_what_is_logged() -> None:
+    losses = [unknown().item() for _ in range(4)]
+    least = min(losses, default=0.0)
+    most = max((loss for loss in losses), default=None)
+    worst = sorted(losses, reverse=True)[:2]
+    losses.sort()
+    losses.sort(reverse=True)
+    greatest = max(*losses)
+    assert all(type(loss) is type(losses[0]) for loss in (least, most, greatest, *worst))
+    print(f"{least:.4f} {most:.4f} {worst} {losses[len(losses) // 2]} {statistics.median(losses)}", file=io.StringIO())
+
+
 def check_that_it_is_a_number() -> None:
     loss = unknown().item()
     if math.isnan(loss) or not math.isfinite(loss) or loss != loss or loss == math.inf:
@@ -202,6 +220,7 @@ def scale_gradients() -> None:
         scaler.step(optimizer)
         scaler.update()
         optimizer.zero_grad()
+        torch.save({"scaler": scaler.state_dict(), "loss": unknown().item()}, io.BytesIO())
 
 
 def use_adafactor() -> None:
@@ -211,7 +230,7 @@ def use_adafactor() -> None:
     optimizer.step()
 
 
-PRINTING = [print_all, average, check_that_it_is_a_number, adjust_the_rate, scale_gradients, use_adafactor]
+PRINTING = [print_all, average, sort_what_is_logged, check_that_it_is_a_number, adjust_the_rate, scale_gradients, use_adafactor]
 
 
 @pytest.mark.parametrize("program", PRINTING)
@@ -362,6 +381,20 @@ def test_another_module_of_a_serializers_name_does_not_matter(monkeypatch: pytes
     monkeypatch.setattr(_nominal_numbers, "_serializers_known", set())
     with memprof.no_dispatch():
         assert isinstance(unknown().item(), float)
+
+
+def test_configurations_take_it_for_a_float() -> None:
+    omegaconf: Any = pytest.importorskip("omegaconf")
+    typed = omegaconf.OmegaConf.structured({"rate": omegaconf.FloatNode(1.0)})
+    with memprof.no_dispatch() as capture:
+        x = unknown().item()
+        made = omegaconf.OmegaConf.create({"loss": x, "all": [x]})
+        omegaconf.OmegaConf.update(made, "best.loss", x)
+        made.later = typed.rate = x
+        assert str(float.__pos__(x)) in omegaconf.OmegaConf.to_yaml(made)
+        assert type(made.loss) is type(made.best.loss) is type(typed.rate) is type(x)
+    assert capture.profile.exact
+    assert decisions(lambda: omegaconf.OmegaConf.create({"loss": unknown().item()}).loss < 0.5) == ["comparison of Tensor.item()"]
 
 
 @pytest.mark.parametrize("library", ["yaml", "orjson"])

@@ -33015,6 +33015,8 @@ struct device_allocator {
   std::uint64_t (*stream)(void* self);
   /// Whether the thread may wait for that stream. Not if it is captured for a CUDA graph, and then the capture has failed.
   bool (*try_to_wait)(void* self);
+  /// The thread's stream has work to do.
+  void (*add_work)(void* self);
 };
 
 /// The name of a block's stream and pool; none for the default stream and the shared pool.
@@ -33044,7 +33046,8 @@ template <class Model>
           },
           [](void* self, const void* address) { return name_of_place(static_cast<Model*>(self)->deallocate(address)).name(); },
           [](void* self) { return static_cast<Model*>(self)->stream(); },
-          [](void* self) { return static_cast<Model*>(self)->try_to_wait(); }};
+          [](void* self) { return static_cast<Model*>(self)->try_to_wait(); },
+          [](void* self) { static_cast<Model*>(self)->add_work(); }};
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

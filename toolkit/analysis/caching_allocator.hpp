@@ -63,6 +63,8 @@ class caching_allocator {
   void empty_pool(pool_id pool);
   /// While requests anywhere go to a private pool, a full device gets nothing back from the shared one.
   void keep_shared_pool(bool keeps) noexcept { keeps_shared_pool_ = keeps; }
+  /// Changes `per_process_memory_fraction`, from 0 to 1, for requests from now on: torch.cuda.set_per_process_memory_fraction.
+  void set_memory_fraction(double fraction) noexcept { device_.set_memory_fraction(fraction); }
 
   [[nodiscard]] const caching_allocator_stats& stats() const noexcept { return device_.stats(); }
   /// Of small blocks (at most 1 MiB) or of large ones alone. Failures and retries are not divided.

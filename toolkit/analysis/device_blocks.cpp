@@ -47,6 +47,11 @@ cached_block* device_blocks::take_addresses(block_pool& pool, std::uint64_t stre
   return &block;
 }
 
+void device_blocks::set_memory_fraction(double fraction) noexcept {
+  options_.per_process_memory_fraction = fraction;
+  allowed_ = options_.allowed();
+}
+
 bool device_blocks::has_room_for(std::int64_t bytes) const noexcept {
   return options_.capacity == 0 ? allows(bytes) : bytes <= options_.available() - stats_.reserved_bytes.current;
 }

@@ -41,6 +41,7 @@ class device_blocks {
   void reset_accumulated_stats() noexcept;
   [[nodiscard]] const block_store& blocks() const noexcept { return blocks_; }
 
+  void set_memory_fraction(double fraction) noexcept;
   /// Whether the process may reserve that many more bytes.
   [[nodiscard]] bool allows(std::int64_t bytes) const noexcept { return bytes <= allowed_ - stats_.reserved_bytes.current; }
 

@@ -38,9 +38,13 @@ std::uint64_t request_places::stream() const noexcept { return used_here.run == 
 
 void request_places::use_stream(std::uint64_t stream) noexcept { used_here = {run_, stream}; }
 
-bool request_places::use::has(std::uint64_t stream) const {
-  return std::find(streams.begin(), streams.end(), stream) != streams.end();
+request_places::captured_stream* request_places::use::find(std::uint64_t stream) {
+  const auto found =
+      std::find_if(streams.begin(), streams.end(), [&](const captured_stream& each) { return each.stream == stream; });
+  return found == streams.end() ? nullptr : &*found;
 }
+
+bool request_places::use::has(std::uint64_t stream) const { return const_cast<use&>(*this).find(stream) != nullptr; }
 
 request_places::place request_places::here(bool is_backward) const {
   place found{stream(), 0, {}};
@@ -84,7 +88,7 @@ bool request_places::is_used(pool_handle pool) const {
 void request_places::begin_use(pool_handle pool) { uses_.push_back({pool, std::this_thread::get_id(), 0, {}}); }
 
 std::uint64_t request_places::begin_capture(pool_handle pool, std::uint64_t stream) {
-  uses_.push_back({pool, {}, ++captures_, {stream}});
+  uses_.push_back({pool, {}, ++captures_, {{stream, {}}}});
   return captures_;
 }
 
@@ -100,10 +104,43 @@ std::uint64_t request_places::capture_of(std::uint64_t stream) const {
   return found == uses_.end() ? 0 : found->capture;
 }
 
-void request_places::join(std::uint64_t stream, std::uint64_t capture) {
+void request_places::add_work(std::uint64_t stream) {
   for (use& each : uses_) {
-    if (capture != 0 && each.capture == capture && !each.streams.empty() && !each.has(stream)) each.streams.push_back(stream);
+    if (captured_stream* const captured = each.find(stream)) ++captured->done[stream];
   }
+}
+
+std::uint64_t request_places::mark(std::uint64_t stream) {
+  for (use& each : uses_) {
+    const captured_stream* const captured = each.find(stream);
+    if (captured == nullptr) continue;
+    each.marks.push_back(captured->done);
+    return each.marks.size();
+  }
+  return 0;
+}
+
+void request_places::join(std::uint64_t stream, std::uint64_t capture, std::uint64_t mark) {
+  for (use& each : uses_) {
+    if (capture == 0 || each.capture != capture || each.streams.empty() || mark == 0 || mark > each.marks.size()) continue;
+    if (!each.has(stream)) each.streams.push_back({stream, {}});
+    done_work& done = each.find(stream)->done;
+    for (const auto& [other, work] : each.marks[mark - 1]) done[other] = std::max(done[other], work);
+  }
+}
+
+bool request_places::is_joined(std::uint64_t capture) const {
+  for (const use& each : uses_) {
+    if (capture == 0 || each.capture != capture || each.streams.empty()) continue;
+    const done_work& seen = each.streams.front().done;
+    for (const captured_stream& other : each.streams) {
+      for (const auto& [stream, work] : other.done) {
+        const auto known = seen.find(stream);
+        if (work > (known == seen.end() ? 0 : known->second)) return false;
+      }
+    }
+  }
+  return true;
 }
 
 void request_places::fail(std::uint64_t capture) {

@@ -49,8 +49,15 @@ class request_places {
 
   /// The capture that a stream is part of; 0: none.
   [[nodiscard]] std::uint64_t capture_of(std::uint64_t stream) const;
-  /// Work of the stream now depends on that of a captured one.
-  void join(std::uint64_t stream, std::uint64_t capture);
+  /// The stream has work to do, which counts if it is captured.
+  void add_work(std::uint64_t stream);
+  /// Marks what a captured stream and those that it has waited for have done so far. Returns the mark's number, from 1; 0: the
+  /// stream is not captured.
+  std::uint64_t mark(std::uint64_t stream);
+  /// Work of the stream now depends on that before a mark of a captured one, whose capture it is part of from then on.
+  void join(std::uint64_t stream, std::uint64_t capture, std::uint64_t mark);
+  /// Whether the stream that the capture began on has waited for all work of the others.
+  [[nodiscard]] bool is_joined(std::uint64_t capture) const;
   /// The capture has failed: requests no longer go to its pool, but PyTorch still takes it for underway.
   void fail(std::uint64_t capture);
   void fail_all();
@@ -69,12 +76,21 @@ class request_places {
     caching_allocator::pool_id id;
     int users;
   };
+  /// How much work of each stream is done, by stream.
+  using done_work = std::map<std::uint64_t, std::uint64_t>;
+
+  struct captured_stream {
+    std::uint64_t stream;
+    done_work done;  ///< before what it does next; its own, too
+  };
   struct use {
     pool_handle pool;
-    std::thread::id thread;              ///< none: a capture
-    std::uint64_t capture;               ///< its number; 0: no capture
-    std::vector<std::uint64_t> streams;  ///< that are captured
+    std::thread::id thread;                ///< none: a capture
+    std::uint64_t capture;                 ///< its number; 0: no capture
+    std::vector<captured_stream> streams;  ///< the first is the one that it began on
+    std::vector<done_work> marks{};
 
+    [[nodiscard]] captured_stream* find(std::uint64_t stream);
     [[nodiscard]] bool has(std::uint64_t stream) const;
   };
 

@@ -79,6 +79,16 @@ void simulated_caching_allocator::reset_accumulated_stats() {
   model_->reset_accumulated_stats();
 }
 
+void simulated_caching_allocator::set_memory_fraction(double fraction) {
+  const std::lock_guard locked{lock_};
+  model_->set_memory_fraction(fraction);
+}
+
+double simulated_caching_allocator::memory_fraction() const {
+  const std::lock_guard locked{lock_};
+  return model_->options().per_process_memory_fraction;
+}
+
 template <class Release>
 void simulated_caching_allocator::release_as_asked(Release release) {
   std::vector<change> made;
@@ -119,6 +129,11 @@ bool simulated_caching_allocator::try_to_wait() {
   const std::uint64_t capture = places_.capture_of(places_.stream());
   places_.fail(capture);
   return capture == 0;
+}
+
+void simulated_caching_allocator::add_work() {
+  const std::lock_guard locked{lock_};
+  if (places_.is_any_used()) places_.add_work(places_.stream());
 }
 
 simulated_caching_allocator::held_block simulated_caching_allocator::request(std::int64_t bytes, bool is_backward) {

@@ -48,6 +48,9 @@ class simulated_caching_allocator {
   void reset_peak_stats();
   void reset_accumulated_stats();
   void empty_cache();
+  /// As `torch.cuda.set_per_process_memory_fraction`; from 0 to 1.
+  void set_memory_fraction(double fraction);
+  [[nodiscard]] double memory_fraction() const;
 
   /// Has `observer` called with all that is reserved and returned from now on, on the thread that causes it, for which stream and
   /// pool, and whether the program asked for it, as `empty_cache` does. It must neither call this object nor throw. Call this
@@ -75,6 +78,8 @@ class simulated_caching_allocator {
   [[nodiscard]] std::uint64_t stream() const;
   /// Whether the calling thread may wait for its stream. Not if it is captured, and then the capture has failed.
   [[nodiscard]] bool try_to_wait();
+  /// The calling thread's stream has work to do.
+  void add_work();
 
   /// Calls `apply(places, model)` under the lock.
   template <class Apply>

@@ -95,7 +95,11 @@ class Trial:
         trace = self._capture.trace
         outcome.live = space.cumulative_peak
 
+        fraction = _core._claimed_memory_fraction()
+        allowed = f"per_process_memory_fraction:{max(fraction, 1e-9):.9f}" if fraction < 1 else ""
+
         def predict(device: str, alloc_conf: str = plan.alloc_conf) -> _core._Prediction:
+            alloc_conf = ",".join(part for part in (alloc_conf, allowed) if part)
             return trace._predict(device, context=plan.context, space=plan.space, alloc_conf=alloc_conf)
 
         outcome.judge(predict(plan.device))

@@ -12,8 +12,9 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from .. import _core
-from . import _claimed_graphs
+from . import _claimed_graphs, _claimed_runtime, _claimed_types
 from ._patches import Patches
+from ._copy_warning import warn_of_copy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,11 +40,13 @@ class ClaimedCuda:
             preset, (f"memprof {preset}", (8, 0), 108, 40)
         )
         self._total = capacity or _bytes_without_limit
+        self._is_limited = is_limited
         self._patches = patches
         self._process = os.getpid()
         _begin_allocator(capacity if is_limited else 0)
         self._claim_device()
         self._claim_memory()
+        self._claim_runtime()
         self._streams = _claimed_graphs.begin_run()
         self._claim_streams()
         self._claim_pools()
@@ -99,7 +102,6 @@ class ClaimedCuda:
             get_device_properties=get_properties,
             can_device_access_peer=lambda device, peer_device: False,
             get_arch_list=lambda: [f"sm_{self._capability[0]}{self._capability[1]}"],
-            cudart=lambda: types.SimpleNamespace(cudaProfilerStart=lambda: 0, cudaProfilerStop=lambda: 0),
             synchronize=_claimed_graphs.synchronize,
             ipc_collect=lambda: None,
             _exchange_device=lambda device: 0,
@@ -123,10 +125,8 @@ class ClaimedCuda:
             memory_stats_as_nested_dict=lambda device=None: self._stats(),
             reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
             reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
-            mem_get_info=lambda device=None: (self._total - self._reserved(), self._total),
+            mem_get_info=lambda device=None: self._info(),
             empty_cache=_core._empty_claimed_device_cache,
-            set_per_process_memory_fraction=_say_that_there_is_no_fraction,
-            get_per_process_memory_fraction=lambda device=None: 1.0,
             memory_snapshot=_claimed_graphs.memory_snapshot,
             get_allocator_backend=lambda: "native",
             host_memory_stats=lambda: {},
@@ -141,8 +141,29 @@ class ClaimedCuda:
             empty_cache=_core._empty_claimed_device_cache,
             reset_peak_memory_stats=lambda device=None: _core._reset_claimed_device_peaks(),
             reset_accumulated_memory_stats=lambda device=None: _core._reset_claimed_device_sums(),
-            get_memory_info=lambda device=None: (self._total - self._reserved(), self._total),
+            get_memory_info=lambda device=None: self._info(),
         )
+
+    def _claim_runtime(self) -> None:
+        runtime = _claimed_runtime.Runtime(self._info)
+        self._set_in_cuda(_cudart=runtime, cudart=lambda: runtime)
+        calls = _claimed_runtime.calls_of_binding(runtime, _claimed_runtime.RawBlocks(), self._set_memory_fraction, self._total)
+        for name, call in calls.items():
+            self._patches.set(torch._C, name, call)
+        profiler: Any = torch.autograd.profiler
+        supported = profiler._supported_activities() | {torch.profiler.ProfilerActivity.CUDA}
+        self._patches.set(profiler, "_supported_activities", lambda: supported)
+        self._set(profiler.emit_nvtx, __enter__=lambda ranges: ranges, __exit__=lambda ranges, *fault: None)
+        self._set(profiler.profile, __init__=_claimed_runtime.without_device_times(profiler.profile.__init__))
+
+    def _set_memory_fraction(self, fraction: float) -> None:
+        _core._set_claimed_memory_fraction(fraction)
+        if fraction < 1 and not self._is_limited:
+            print(
+                f"memprof: set_per_process_memory_fraction({fraction}): the program goes on beyond it, as beyond the device's memory; with "
+                "raise_out_of_memory it runs out there",
+                file=sys.stderr,
+            )
 
     def _is_forked(self) -> bool:
         return os.getpid() != self._process
@@ -153,8 +174,9 @@ class ClaimedCuda:
                 "Cannot re-initialize CUDA in forked subprocess. To use CUDA with multiprocessing, you must use the 'spawn' start method"
             )
 
-    def _reserved(self) -> int:
-        return _core._claimed_device_stats()["reserved_bytes.all.current"]
+    def _info(self) -> tuple[int, int]:
+        """What is free, and what there is."""
+        return max(self._total - _core._claimed_device_stats()["reserved_bytes.all.current"], 0), self._total
 
     def _stats(self) -> dict[str, Any]:
         if self._is_forked():
@@ -190,9 +212,11 @@ class ClaimedCuda:
         default = streams.current
         self._make_instead(torch.cuda.Stream, _claimed_graphs.Stream)
         self._make_instead(torch.cuda.Event, _claimed_graphs.Event)
+        self._make_instead(torch.cuda.ExternalStream, _claimed_graphs.ExternalStream)
         self._set_in_cuda(
             Stream=_claimed_graphs.Stream,
             Event=_claimed_graphs.Event,
+            ExternalStream=_claimed_graphs.ExternalStream,
             current_stream=lambda device=None: streams.current,
             default_stream=lambda device=None: default,
             set_stream=streams.use,
@@ -236,9 +260,9 @@ class ClaimedCuda:
 
     def _claim_tensors(self) -> None:
         """What libtorch's Python binding does without the dispatcher."""
-        for name in ("tensor", "as_tensor"):
+        for name in ("tensor", "as_tensor", "asarray"):
             original = getattr(torch, name)
-            made = _made_on_the_cpu(original)
+            made = _made_on_the_cpu(original, copies=name == "tensor")
             _builtins_of_scripts[id(made)] = _builtins_of_scripts.get(id(original))
             self._set(torch, **{name: made})
         self._set(
@@ -246,6 +270,8 @@ class ClaimedCuda:
             __getitem__=_with_indices_on_the_cpu(torch.Tensor.__getitem__),
             __setitem__=_with_indices_on_the_cpu(torch.Tensor.__setitem__),
         )
+        self._set(torch.cuda, **_claimed_types.tensor_types())
+        self._set(torch.Tensor, type=_claimed_types.knowing_types(torch.Tensor.type))
         self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to))
         self._set(
             torch.Tensor,
@@ -294,10 +320,6 @@ def _check_device(device: Any) -> None:
         raise RuntimeError(f"CUDA error: invalid device ordinal {index}; the claimed device is 0")
 
 
-def _say_that_there_is_no_fraction(fraction: float, device: Any = None) -> None:
-    print("memprof: set_per_process_memory_fraction has no effect: the claimed device's whole memory can be taken", file=sys.stderr)
-
-
 def _distinct(function: Callable[..., Any]) -> Callable[..., Any]:
     """The same, but another object: torch._dynamo refuses to know one under two names."""
 
@@ -319,39 +341,46 @@ def _numbers(data: Any, types: set[torch.dtype]) -> Any:
     return data if data.dim() > 0 else data.item()
 
 
-def _of_lists_with_tensors(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """`torch.tensor` of lists with tensors that have no dimensions: it takes such a tensor for a sequence, and asks for its length, while
-    `Tensor.__getitem__` is a function in Python, as it is here."""
-
-    @functools.wraps(original)
-    def made(data: Any, *, dtype: torch.dtype | None = None, **rest: Any) -> torch.Tensor:
-        try:
-            return original(data, dtype=dtype, **rest)
-        except TypeError as fault:
-            if "0-d tensor" not in str(fault):
-                raise
-        types: set[torch.dtype] = set()
-        numbers = _numbers(data, types)
-        return original(numbers, dtype=dtype or functools.reduce(torch.promote_types, types), **rest)
-
-    return made
+def _copied(data: torch.Tensor, where: torch.device, dtype: torch.dtype | None, requires_grad: bool) -> torch.Tensor:
+    return data.detach().to(where, dtype, copy=True).requires_grad_(requires_grad)
 
 
-def _made_on_the_cpu(original: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
-    """`torch.tensor` copies data to its device below the simulation, where there is no device."""
-    original = _of_lists_with_tensors(original)
+def _made_on_the_cpu(original: Callable[..., torch.Tensor], copies: bool) -> Callable[..., torch.Tensor]:
+    """`torch.tensor`, which `copies` tensors, `torch.as_tensor` or `torch.asarray`: they copy data to its device below the simulation, where there is no
+    device."""
 
-    @functools.wraps(original)
-    def made(data: Any, *, device: Any = None, requires_grad: bool = False, **rest: Any) -> torch.Tensor:
+    def prepare(data: Any, *, dtype: torch.dtype | None = None, device: Any = None, **rest: Any) -> tuple[Any, ...]:
         if device is None:
             device = data.device if torch.is_tensor(data) else _default_device()
         where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-        if where.type != "cuda":
-            return original(data, device=where, **rest).requires_grad_(requires_grad)
-        on_cpu = data.detach() if torch.is_tensor(data) else original(data, device="cpu", **rest)
-        return on_cpu.to(where, rest.get("dtype")).requires_grad_(requires_grad)
+        requires_grad = rest.pop("requires_grad", False)
+        rest.pop("pin_memory", None)
 
-    return made
+        def required(made: torch.Tensor) -> torch.Tensor:
+            return made.requires_grad_() if requires_grad else made
+
+        if torch.is_tensor(data) and (data.is_cuda or where.type == "cuda"):
+            if not copies:
+                return data.to, (where, dtype or data.dtype), {"copy": bool(rest.get("copy"))}, required
+            warn_of_copy("torch.tensor(sourceTensor)", stacklevel=3)
+            return _copied, (data, where, dtype, requires_grad)
+
+        def otherwise(fault: BaseException) -> torch.Tensor:
+            """Of lists with tensors that have no dimensions: it takes such a tensor for a sequence, and asks for its length, while
+            `Tensor.__getitem__` is not that of the class below, as it is here."""
+            if not isinstance(fault, TypeError) or "0-d tensor" not in str(fault):
+                raise fault
+            types: set[torch.dtype] = set()
+            numbers = _numbers(data, types)
+            return original(numbers, dtype=dtype or functools.reduce(torch.promote_types, types), device="cpu", **rest)
+
+        def finish(made: torch.Tensor) -> torch.Tensor:
+            return required(made.to(where))
+
+        on_cpu = "cpu" if where.type == "cuda" else where
+        return original, (data,), {"dtype": dtype, "device": on_cpu, **rest}, finish, otherwise
+
+    return functools.update_wrapper(_core._FramelessCall(prepare), original)
 
 
 _script_builtins: Any = torch.jit._builtins  # functions without types
@@ -359,19 +388,28 @@ _script_builtins: Any = torch.jit._builtins  # functions without types
 _builtins_of_scripts: dict[int, Any] = _script_builtins._get_builtin_table()
 
 
+_parts_of_indices = (list, tuple, range, slice, torch.Tensor, type(None), type(Ellipsis))
+
+
+def _tensor_of(index: Any) -> Any:
+    return torch.tensor(list(index)) if isinstance(index, (list, tuple, range)) else index
+
+
 def _with_indices_on_the_cpu(original: Callable[..., Any]) -> Callable[..., Any]:
-    """An index that is a list becomes a tensor on its tensor's device, as `torch.tensor` makes one."""
+    """An index that is a list, or another sequence, becomes a tensor on its tensor's device, as `torch.tensor` makes one."""
 
-    @functools.wraps(original)
-    def indexed(self: torch.Tensor, index: Any, *rest: Any) -> Any:
-        if self.is_cuda and isinstance(index, (tuple, list)):
-            if isinstance(index, list):
-                index = torch.tensor(index)
-            elif any(isinstance(one, list) for one in index):
-                index = tuple(torch.tensor(one) if isinstance(one, list) else one for one in index)
-        return original(self, index, *rest)
+    def prepare(self: torch.Tensor, index: Any, *rest: Any) -> tuple[Any, ...]:
+        if self.is_cuda and isinstance(index, (tuple, list, range)):
+            # Of a list of indices, PyTorch decides whether it is a tuple of them.
+            if isinstance(index, tuple):
+                index = tuple(map(_tensor_of, index))
+            elif any(isinstance(one, _parts_of_indices) for one in index):
+                index = list(map(_tensor_of, index))
+            else:
+                index = _tensor_of(index)
+        return original, (self, index, *rest)
 
-    return indexed
+    return functools.update_wrapper(_core._FramelessCall(prepare), original)
 
 
 def _default_device() -> torch.device:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import sys
 import threading
+import time
 import weakref
 
 import torch
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 PoolId = tuple[int, int]
 
 _CAPTURING = "CUDA error: operation not permitted when stream is capturing"
+_UNJOINED = "CUDA error: capturing stream has unjoined work"
 _INVALIDATED = "CUDA error: operation failed due to a previous error during capture"
 
 # --- streams
@@ -39,7 +42,8 @@ class Stream(torch.Stream):
 
     def __new__(cls, device: Any = None, priority: int = 0, **rest: Any) -> Stream:
         stream = super().__new__(cls, device="cuda:0")
-        stream._number = rest["stream_id"] if "stream_id" in rest else next(cls._numbers[priority < 0])
+        known = rest.get("stream_ptr", rest.get("stream_id"))
+        stream._number = next(Stream._numbers[priority < 0]) if known is None else int(known)
         stream._outer = []
         return stream
 
@@ -77,10 +81,11 @@ class Stream(torch.Stream):
         return event
 
     def wait_event(self, event: Any) -> None:
-        _core._join_claimed_capture(self._number, getattr(event, "_capture", 0))
+        _core._join_claimed_capture(self._number, getattr(event, "_capture", 0), getattr(event, "_mark", 0))
 
     def wait_stream(self, stream: Any) -> None:
-        _core._join_claimed_capture(self._number, _core._claimed_capture_of(getattr(stream, "_number", 0)))
+        number = getattr(stream, "_number", 0)
+        _core._join_claimed_capture(self._number, _core._claimed_capture_of(number), _core._mark_claimed_stream(number))
 
     def synchronize(self) -> None:
         if _core._claimed_capture_of(self._number) != 0:
@@ -95,7 +100,7 @@ class Stream(torch.Stream):
 
     @property
     def priority(self) -> int:
-        return -1 if self._number > 32 else 0
+        return -1 if 32 < self._number <= 64 else 0
 
     @staticmethod
     def priority_range() -> tuple[int, int]:
@@ -104,23 +109,62 @@ class Stream(torch.Stream):
     def __repr__(self) -> str:
         return f"<torch.cuda.Stream device=cuda:0 cuda_stream={self._number:#x}>"
 
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self._number)
+
+    def __cuda_stream__(self) -> tuple[int, int]:
+        return 0, self._number
+
+
+class ExternalStream(Stream):
+    """One that another library has made; or PyTorch, whose stream it is then."""
+
+    def __new__(cls, stream_ptr: int, device: Any = None, **rest: Any) -> Any:
+        return super().__new__(cls, device, stream_ptr=stream_ptr)
+
 
 class Event(torch.Event):
     _capture = 0  # of the stream that recorded it last
+    _mark = 0  # how far that stream was
+    _time: float | None = None  # in seconds
+    _is_timed = False
 
     def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False, **rest: Any) -> Event:
-        return super().__new__(cls, device="cuda:0", enable_timing=enable_timing)
+        event = super().__new__(cls, device="cuda:0", enable_timing=enable_timing)
+        event._is_timed = enable_timing
+        return event
 
     def record(self, stream: Any = None) -> None:
         stream = _current_stream() if stream is None else stream
-        self._capture = _core._claimed_capture_of(getattr(stream, "_number", 0))
+        number = getattr(stream, "_number", 0)
+        self._capture, self._mark = _core._claimed_capture_of(number), _core._mark_claimed_stream(number)
+        self._time = time.perf_counter()
         super().record(stream)
+
+    @property
+    def cuda_event(self) -> int:
+        """0 until it is recorded, as in PyTorch, which makes it then."""
+        return 0 if self._time is None else id(self)
+
+    @property
+    def _as_parameter_(self) -> ctypes.c_void_p:
+        return ctypes.c_void_p(self.cuda_event)
+
+    def __repr__(self) -> str:
+        return f"<torch.cuda.Event {self.cuda_event:#x}>" if self.cuda_event else "<torch.cuda.Event uninitialized>"
 
     def wait(self, stream: Any = None) -> None:
         (_current_stream() if stream is None else stream).wait_event(self)
 
     def elapsed_time(self, end_event: Any) -> float:
-        return 0.0
+        """What the simulation took; more than nothing, since programs divide by it."""
+        if not (self._is_timed and end_event._is_timed):
+            raise ValueError("Both events must be created with argument 'enable_timing=True'.")
+        if self._time is None or end_event._time is None:
+            raise ValueError("Both events must be recorded before calculating elapsed time.")
+        milliseconds: float = (end_event._time - self._time) * 1e3
+        return max(milliseconds, 1e-3)
 
 
 class Streams(threading.local):
@@ -360,6 +404,9 @@ class CapturedGraph:
             raise RuntimeError(_INVALIDATED)
         if self._capture == 0 or _core._claimed_capture_of(stream._number) != self._capture:
             raise RuntimeError("CUDA error: the operation cannot be performed in the present state")
+        if not _core._is_claimed_capture_joined(self._capture):
+            _core._fail_claimed_capture(self._capture)
+            raise RuntimeError(_UNJOINED)
         _open_graphs.pop(self._capture, None)
         self._capture = 0
         end_to_pool(self._held.pool)

@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     import torch
 
 #: Modules that compare numbers to print them, or to find a learning rate or a scale: whatever they find, memory is the same.
-_harmless = {"json.encoder", "torch._tensor_str", "torch.amp.grad_scaler", "torch.cuda.amp.grad_scaler", "torch.optim.lr_scheduler"}
+_harmless = {
+    "json.encoder",
+    "yaml.representer",
+    "torch._tensor_str",
+    "torch.amp.grad_scaler",
+    "torch.cuda.amp.grad_scaler",
+    "torch.optim.lr_scheduler",
+}
 
 #: Functions of NumPy.
 _orders = {"less", "less_equal", "greater", "greater_equal", "equal", "not_equal"}
@@ -141,8 +148,18 @@ def _introduce_to_orjson(orjson: Any) -> None:
     orjson.dumps = dumps
 
 
+def _introduce_to_omegaconf(omegaconf: Any) -> None:
+    omegaconf._utils.BUILTIN_VALUE_TYPES += (NominalFloat, _Listed, _UniformDraw)
+    original = omegaconf.FloatNode._validate_and_convert_impl
+
+    def validate(self: Any, value: Any) -> Any:
+        return value if isinstance(value, NominalFloat) else original(self, value)
+
+    omegaconf.FloatNode._validate_and_convert_impl = validate
+
+
 #: Libraries that ask for the very type of what they write, by their modules.
-_serializers = {"yaml": _introduce_to_yaml, "orjson": _introduce_to_orjson}
+_serializers = {"yaml": _introduce_to_yaml, "orjson": _introduce_to_orjson, "omegaconf": _introduce_to_omegaconf}
 _serializers_known: set[str] = set()
 
 

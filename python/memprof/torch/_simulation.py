@@ -14,6 +14,7 @@ from torch.utils.data._utils import worker as _loader_worker
 
 from .. import _core
 from ._nominal_numbers import list_float, nominal_item, nominal_list
+from ._copy_warning import warn_of_copy
 from ._patches import Patches
 
 TYPE_CHECKING = False
@@ -32,12 +33,14 @@ class Simulation:
         self._patches.set(torch.Tensor, "new_tensor", _new_tensor)
         self._patches.set(torch.Tensor, "new", _new)
         self._patches.set(torch.Tensor, "item", _item)
-        self._patches.set(torch.Tensor, "__float__", _float)
+        self._patches.set(torch.Tensor, "__float__", _core._FramelessCall(_float))
         self._patches.set(torch.Tensor, "tolist", _tolist)
         self._patches.set(torch.Tensor, "numpy", _numpy)
         self._patches.set(torch._tensor_str, "_str", _print)
         for name in ("__init__", "_validate_sample"):  # they raise an error for arguments out of range
             self._patches.set(torch.distributions.Distribution, name, _checking(getattr(torch.distributions.Distribution, name)))
+        # It counts steps, for a checkpoint.
+        self._patches.set(torch.amp.GradScaler, "state_dict", _checking(torch.amp.GradScaler.state_dict))
         self._patches.set(torch.testing, "assert_close", _assert_close)
         self._patches.set(_loader_worker, "_worker_loop", _load_for_real)
         # It sends sizes to the other processes, and reads theirs from tensors.
@@ -155,6 +158,9 @@ def _new_tensor(
     self: torch.Tensor, data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, **rest: Any
 ) -> torch.Tensor:
     """`Tensor.new_tensor` takes the device from the highest dispatch key, which is Fake in a simulation."""
+    if torch.is_tensor(data):
+        warn_of_copy("tensor.new_tensor(sourceTensor)", stacklevel=3)
+        return data.detach().to(device or self.device, dtype or self.dtype, copy=True).requires_grad_(requires_grad)
     return torch.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad, **rest)
 
 
@@ -192,11 +198,11 @@ def _item(self: torch.Tensor) -> Any:
     return nominal_item(self, _original_item(self))
 
 
-def _float(self: torch.Tensor) -> float:
+def _float(self: torch.Tensor) -> tuple[Any, ...]:
     """`float(tensor)`, which cannot return such a number."""
     if not _is_handled_by_class(self) and _core._knowledge_of(self._cdata) != 0:
         list_float("float(Tensor)", sys._getframe(1))
-    return _original_float(self)
+    return _original_float, (self,)
 
 
 def _tolist(self: torch.Tensor) -> Any:

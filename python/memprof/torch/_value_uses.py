@@ -45,18 +45,30 @@ def is_compared(frame: FrameType) -> bool:
 
 
 def is_chosen(frame: FrameType) -> bool:
-    """Whether the function is in a call of `min`, `max` or `sorted` without a key: of numbers, the results are numbers again."""
+    """Whether the function is in a call of `min`, `max`, `sorted` or `list.sort` without a key: of numbers, the results are numbers again,
+    however many there are. Of pairs and the like, they are not, but those are first compared for equality."""
     function = _function_of(frame)
     found = function.chooses.get(frame.f_lasti)
     if found is None:
-        found = function.chooses[frame.f_lasti] = _chooses(function.instructions, function.index_of(frame.f_lasti))
+        found = function.chooses[frame.f_lasti] = _chooses(function, function.index_of(frame.f_lasti))
     return found
 
 
-def _chooses(code: list[dis.Instruction], call: int) -> bool:
-    if call == len(code) or not code[call].opname.startswith("CALL") or "KW" in code[call].opname + code[call - 1].opname:
+def _chooses(function: _Function, call: int) -> bool:
+    code = function.instructions
+    if call == len(code) or not code[call].opname.startswith("CALL") or "key" in _keywords_of(function, call):
         return False
-    return any(one.argval in ("min", "max", "sorted") and _user_of(code, at) == call for at, one in enumerate(code[:call]))
+    return any(one.argval in ("min", "max", "sorted", "sort") and _user_of(code, at) == call for at, one in enumerate(code[:call]))
+
+
+def _keywords_of(function: _Function, call: int) -> tuple[str, ...]:
+    """The names of a call's arguments, as far as they have any; "key" may be among those of a dictionary."""
+    before = function.instructions[call - 1]
+    if before.opname.startswith("DICT_"):
+        return ("key",)
+    if before.opname == "KW_NAMES":  # whose names `dis` does not look up
+        return tuple(function.code.co_consts[before.arg or 0])
+    return tuple(before.argval) if "KW" in function.instructions[call].opname else ()
 
 
 def _compares(code: list[dis.Instruction], index: int, seen: set[str], above: int = 0) -> bool:

@@ -135,7 +135,7 @@ void use_allocator(const memprof_torch_allocator* model) {
   static memprof::detail::device_allocator used{};
   memprof::detail::fake_cuda_device.set_allocator(nullptr);
   if (model == nullptr) return;
-  used = {model->self, model->has_room, model->allocate, model->deallocate, model->stream, model->try_to_wait};
+  used = {model->self, model->has_room, model->allocate, model->deallocate, model->stream, model->try_to_wait, model->add_work};
   memprof::detail::fake_cuda_device.set_allocator(&used);
 }
 

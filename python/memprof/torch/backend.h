@@ -7,7 +7,7 @@
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 8
+#define MEMPROF_TORCH_CALLS_VERSION 9
 
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
@@ -17,6 +17,7 @@ struct memprof_torch_allocator {
   uint32_t (*deallocate)(void* self, const void* address);
   uint64_t (*stream)(void* self);
   bool (*try_to_wait)(void* self);
+  void (*add_work)(void* self);
 };
 
 enum memprof_torch_knowledge {

@@ -120,7 +120,7 @@ TEST_CASE("simulated caching allocator: a captured stream's blocks are its pool'
   CHECK(device.stats().all.reserved_bytes.current == 24 * mib);
   device.use_stream(4);
   device.allocate(&kept[1], 30 * mib);  // of another stream: the shared pool
-  device.change_places([&](auto& places, auto&) { places.join(4, capture); });
+  device.change_places([&](auto& places, auto&) { places.join(4, capture, places.mark(3)); });
   device.allocate(&kept[2], 30 * mib);  // which is captured, too, now
   CHECK(device.stats().all.reserved_bytes.current == 84 * mib);
   std::map<std::uint64_t, std::int64_t> segments;
@@ -155,6 +155,55 @@ TEST_CASE("simulated caching allocator: what waits for a captured stream ends th
   CHECK(device.try_to_wait());
   CHECK(device.change_places([](auto& places, auto&) { return places.has_failed(1) && places.is_any_used(); }));
   CHECK(device.allocate(&kept[0], mib) == place{3});
+}
+
+TEST_CASE("simulated caching allocator: a capture is joined once its stream has waited for all work of the others") {
+  simulated_caching_allocator device;
+  const auto is_joined = [&] { return device.change_places([](auto& places, auto&) { return places.is_joined(1); }); };
+  const auto wait = [&](std::uint64_t stream, std::uint64_t other) {
+    device.change_places([&](auto& places, auto&) { places.join(stream, 1, places.mark(other)); });
+  };
+  const auto work = [&](std::uint64_t stream) {
+    device.use_stream(stream);
+    device.add_work();
+  };
+  device.change_places([&](auto& places, auto& model) {
+    CHECK(places.retain(model, {1, 0}));
+    CHECK(places.begin_capture({1, 0}, 3) == 1);
+  });
+  work(3);
+  work(5);  // not captured
+  wait(4, 3);
+  CHECK(is_joined());  // it has done nothing yet
+  work(4);
+  CHECK(!is_joined());
+  wait(6, 4);
+  work(6);
+  wait(3, 4);
+  CHECK(!is_joined());
+  wait(3, 6);
+  CHECK(is_joined());
+  work(4);
+  CHECK(!is_joined());
+  wait(6, 4);
+  wait(3, 6);  // through another
+  CHECK(is_joined());
+}
+
+TEST_CASE("simulated caching allocator: a fraction of the device may be changed") {
+  simulated_caching_allocator device{device_of(100 * mib)};
+  CHECK(device.memory_fraction() == 1);
+  CHECK(refusal_of(device, 60 * mib).empty());
+  device.empty_cache();
+  device.set_memory_fraction(0.5);
+  CHECK(refusal_of(device, 60 * mib) ==
+        refusal("60.00 MiB", "100.00 MiB", "100.00 MiB", "0 bytes", "50.00 MiB allowed; ", "0 bytes", "0 bytes"));
+  CHECK(refusal_of(device, 50 * mib).empty());
+  device.empty_cache();
+  device.set_memory_fraction(0);
+  CHECK(!refusal_of(device, 1).empty());
+  device.set_memory_fraction(1);
+  CHECK(refusal_of(device, 100 * mib).empty());
 }
 
 TEST_CASE("simulated caching allocator: while a pool is used, a full device gets nothing back from the shared one") {

@@ -38,6 +38,7 @@ class generous_allocator {
   place deallocate(const void* address) { return tell(device_action::release, address); }
   [[nodiscard]] std::uint64_t stream() const noexcept { return 0; }
   [[nodiscard]] bool try_to_wait() noexcept { return true; }
+  void add_work() noexcept {}
 
  private:
   place tell(device_action action, const void* address) {

@@ -54,6 +54,10 @@ class fake_device {
     const device_allocator* const model = allocator();
     return model == nullptr || model->try_to_wait(model->self);
   }
+  /// The calling thread's stream has work to do.
+  void add_work() const {
+    if (const device_allocator* const model = allocator()) model->add_work(model->self);
+  }
 
  private:
   std::atomic<const device_allocator*> allocator_{nullptr};

@@ -44,4 +44,9 @@ inline void check_wait(const torch_call& call, const operator_plan& plan) {
   TORCH_CHECK(fake_cuda_device.try_to_wait(), "CUDA error: operation not permitted when stream is capturing");
 }
 
+/// The call gives the thread's stream work to do, unless it only allocates.
+inline void add_work(const operator_plan& plan) {
+  if (!plan.name.starts_with("aten::empty")) fake_cuda_device.add_work();
+}
+
 }  // namespace memprof::inline MEMPROF_ABI::detail
