@@ -12,6 +12,7 @@
 //                            `InitializeInjection` when the program initialises it
 //   NVTX_INJECTION64_PATH    the same for NVTX's ranges, with `InitializeInjectionNvtx2`
 // The names do not begin with MEMPROF_, as a session in the program would complain of variables that it does not know.
+#include "copy_watch.hpp"
 #include "environment.hpp"
 #include "mapped_memory.hpp"
 #include "missing_sources.hpp"
@@ -32,9 +33,11 @@
 #include <memprof/backend/nvtx/nvtx_memory.hpp>
 #include <memprof/backend/nvtx/nvtx_ranges.hpp>
 #include <memprof/detail/errno_guard.hpp>
+#include <memprof/detail/signal_guard.hpp>
 #include <memprof/record/capture.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/keep_trace_only.hpp>
+#include <memprof/record/process_life.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/segment_end.hpp>
 #include <memprof/record/session_files.hpp>
@@ -155,7 +158,7 @@ constinit bool is_finishing = false;  ///< every library's destructors have run
 
 void finish(void*) noexcept {
   is_finishing = true;
-  if (memprof::detail::active_capture() == 0) return;
+  if (copies.is_copy() || memprof::detail::active_capture() == 0) return;
   try {
     const memprof::detail::recording_suppressor hidden;
     report_other_heaps(parts(), false);
@@ -180,10 +183,24 @@ void listen(std::uint32_t layout, program_operations::listener_place* place) noe
   }
 }
 
-/// In the child of a `fork` that is to be recorded. The library's own handler, registered before, has ended the parent's capture.
-void begin_in_child() noexcept { begin(false); }
+constinit bool records_children = false;
+
+/// In the child of a `fork`. The library's own handler, registered before, has ended the parent's capture.
+void begin_in_child() noexcept {
+  copies.accept();
+  if (records_children) begin(false);
+}
 
 }  // namespace
+
+void leave_to_parent() noexcept {
+  if (memprof::detail::registry_guard::is_forking(memprof::abi_1::process_registry)) return;  // the fork handlers are to come
+  const memprof::detail::errno_guard kept;
+  const memprof::detail::signal_guard no_signals;
+  memprof::detail::leave_capture_to_parent();
+  if (is_finishing) return copies.accept();
+  begin_in_child();
+}
 
 void start(int count, char** words, char** environment) noexcept {
   is_environment_ignored = ignores_environment(count, words);
@@ -191,29 +208,39 @@ void start(int count, char** words, char** environment) noexcept {
   next_map::find();
   const char* const process = std::getenv("RUN_BY_MEMPROF_PROCESS");
   if (process == nullptr) return;
-  const bool records_children = std::getenv("RUN_BY_MEMPROF_CHILDREN") != nullptr;
+  records_children = std::getenv("RUN_BY_MEMPROF_CHILDREN") != nullptr;
   if (!records_children && std::strtol(process, nullptr, 10) != ::getpid()) return leave_environment();
+  copies.begin();
   begin(true);
-  if (records_children) ::pthread_atfork(nullptr, nullptr, begin_in_child);
+  ::pthread_atfork(nullptr, nullptr, begin_in_child);
   // Of no library, and registered before all others, so that it runs after every destructor.
   __cxa_atexit(finish, nullptr, nullptr);
 }
 
+/// Of the program's calls. A copy of the process must not get as far as to record them.
+[[gnu::always_inline]] inline bool records_mappings() noexcept { return mappings != nullptr && !copies.is_copy(); }
+
 using family = memprof::detail::malloc_family<next_heap>;
 
+/// The family, once a copy of the process has left its parent's capture.
+[[gnu::always_inline]] inline family recorded() noexcept {
+  leave_if_copy();
+  return {};
+}
+
 void* map(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset, const void* caller) noexcept {
-  if (mappings == nullptr) return next_map::map(address, bytes, protection, flags, file, offset);
+  if (!records_mappings()) return next_map::map(address, bytes, protection, flags, file, offset);
   return mappings->map(address, bytes, protection, flags, file, offset, caller);
 }
 
 int unmap(void* address, std::size_t bytes, const void* caller) noexcept {
-  if (mappings != nullptr) return mappings->unmap(address, bytes, caller);
-  if (unmaps != nullptr) unmaps->before_unmap(bytes, caller);
+  if (records_mappings()) return mappings->unmap(address, bytes, caller);
+  if (unmaps != nullptr && !copies.is_copy()) unmaps->before_unmap(bytes, caller);
   return next_map::unmap(address, bytes);
 }
 
 void* remap(void* address, std::size_t old_bytes, std::size_t bytes, int flags, void* wanted, const void* caller) noexcept {
-  if (mappings == nullptr) return next_map::remap(address, old_bytes, bytes, flags, wanted);
+  if (!records_mappings()) return next_map::remap(address, old_bytes, bytes, flags, wanted);
   return mappings->remap(address, old_bytes, bytes, flags, wanted, caller);
 }
 
@@ -250,28 +277,28 @@ extern "C" [[gnu::visibility("default")]] int InitializeInjectionNvtxExtension( 
 
 // The compiler must not see through these: see <memprof/backend/new_delete.hpp>.
 #define PRELOAD_FUNCTION extern "C" [[gnu::visibility("default"), gnu::noinline]]
-using memprof_preload::family;
+using memprof_preload::recorded;
 
-PRELOAD_FUNCTION void* malloc(std::size_t bytes) noexcept { return family::allocate(bytes); }
-PRELOAD_FUNCTION void* calloc(std::size_t count, std::size_t each) noexcept { return family::allocate_zeroed(count, each); }
-PRELOAD_FUNCTION void* realloc(void* address, std::size_t bytes) noexcept { return family::reallocate(address, bytes); }
+PRELOAD_FUNCTION void* malloc(std::size_t bytes) noexcept { return recorded().allocate(bytes); }
+PRELOAD_FUNCTION void* calloc(std::size_t count, std::size_t each) noexcept { return recorded().allocate_zeroed(count, each); }
+PRELOAD_FUNCTION void* realloc(void* address, std::size_t bytes) noexcept { return recorded().reallocate(address, bytes); }
 PRELOAD_FUNCTION void* reallocarray(void* address, std::size_t count, std::size_t each) noexcept {
-  return family::reallocate_array(address, count, each);
+  return recorded().reallocate_array(address, count, each);
 }
 PRELOAD_FUNCTION int posix_memalign(void** address, std::size_t alignment, std::size_t bytes) noexcept {
-  return family::allocate_aligned(address, alignment, bytes);
+  return recorded().allocate_aligned(address, alignment, bytes);
 }
 PRELOAD_FUNCTION void* aligned_alloc(std::size_t alignment, std::size_t bytes) noexcept {
-  return family::allocate_aligned(alignment, bytes);
+  return recorded().allocate_aligned(alignment, bytes);
 }
 PRELOAD_FUNCTION void* memalign(std::size_t alignment, std::size_t bytes) noexcept {
-  return family::allocate_aligned(alignment, bytes);
+  return recorded().allocate_aligned(alignment, bytes);
 }
-PRELOAD_FUNCTION void* valloc(std::size_t bytes) noexcept { return family::allocate_on_page(bytes); }
-PRELOAD_FUNCTION void* pvalloc(std::size_t bytes) noexcept { return family::allocate_pages(bytes); }
-PRELOAD_FUNCTION void free(void* address) noexcept { family::release(address); }
-PRELOAD_FUNCTION void free_sized(void* address, std::size_t) noexcept { family::release(address); }
-PRELOAD_FUNCTION void free_aligned_sized(void* address, std::size_t, std::size_t) noexcept { family::release(address); }
+PRELOAD_FUNCTION void* valloc(std::size_t bytes) noexcept { return recorded().allocate_on_page(bytes); }
+PRELOAD_FUNCTION void* pvalloc(std::size_t bytes) noexcept { return recorded().allocate_pages(bytes); }
+PRELOAD_FUNCTION void free(void* address) noexcept { recorded().release(address); }
+PRELOAD_FUNCTION void free_sized(void* address, std::size_t) noexcept { recorded().release(address); }
+PRELOAD_FUNCTION void free_aligned_sized(void* address, std::size_t, std::size_t) noexcept { recorded().release(address); }
 
 PRELOAD_FUNCTION void* mmap(void* address, std::size_t bytes, int protection, int flags, int file, ::off_t offset) noexcept {
   return memprof_preload::map(address, bytes, protection, flags, file, offset, __builtin_return_address(0));

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "copy_watch.hpp"
+
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/signal_guard.hpp>
 #include <memprof/record/find_label.hpp>
@@ -32,13 +34,19 @@ class program_operations {
     only_ = this;
     static constexpr memprof::abi_1::run_listener listener{
         [](std::uint64_t id, const char* name, std::size_t length, std::uint16_t tag) noexcept {
+          leave_if_copy();
           only_->begin(id, {name, length}, tag, 0);
         },
         [](std::uint64_t id, std::uint64_t adopted, const char* name, std::size_t length) noexcept {
+          leave_if_copy();
           only_->begin(id, {name, length}, 0, only_->own_id(adopted));
         },
-        [](std::uint64_t id) noexcept { only_->end(id); },
+        [](std::uint64_t id) noexcept {
+          leave_if_copy();
+          only_->end(id);
+        },
         [](const char* name, std::size_t length) noexcept {
+          leave_if_copy();
           memprof::snapshot({name, length});
         }};
     place.store(&listener, std::memory_order_release);

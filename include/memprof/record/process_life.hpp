@@ -52,8 +52,9 @@ inline void after_fork_in_parent() noexcept {
   ::pthread_sigmask(SIG_SETMASK, &blocked, nullptr);
 }
 
-/// A child starts without a capture. The parent's ledger is left in place: freeing it would touch pages for nothing.
-inline void after_fork_in_child() noexcept {
+/// A child starts without a capture. The parent's ledger is left in place: freeing it would touch pages for nothing. A child that
+/// has done this may do it again.
+inline void leave_capture_to_parent() noexcept {
   registry& shared = abi_1::process_registry;
   shared.forking.store(nullptr, std::memory_order_relaxed);
   shared.lock.reset();
@@ -85,6 +86,10 @@ inline void after_fork_in_child() noexcept {
     ring->owner.reset();
     if (ring == abi_1::this_thread.ring) (void)ring->owner.take();
   }
+}
+
+inline void after_fork_in_child() noexcept {
+  leave_capture_to_parent();
   ::pthread_sigmask(SIG_SETMASK, &blocked_before_fork, nullptr);
 }
 

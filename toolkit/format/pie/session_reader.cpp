@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/profile/json_document.hpp>
@@ -465,9 +466,8 @@ void session_source::write_to(extend::trace_writer& writer) {
                               }};
   (void)parts.read();  // the first reading has told what is wrong
   write_marks_until(std::numeric_limits<std::int64_t>::max());
-  std::vector<source_limit> limits{
-      {"between two snapshots nothing is known: a peak is the largest snapshot, and what came and went meanwhile is missing", 1,
-       0}};
+  const std::vector<missing_source> missing{{"what came and went between two snapshots", "a peak is the largest snapshot"}};
+  std::vector<source_limit> limits;
   if (snapshots.has_unlisted()) limits.push_back({"tensors that the file does not list are one block for each device", 1, 0});
   if (snapshots.has_contradictions())
     limits.push_back({"some totals of the file are smaller than the tensors that it lists, which are counted here", 1, 0});
@@ -475,7 +475,8 @@ void session_source::write_to(extend::trace_writer& writer) {
     limits.push_back({"the operation log has only the ends of operations: each begins here at the end of the one before", 1, 0});
   if (!generated_by_.starts_with("memprof"))
     limits.push_back({"a tensor of pie's is not a block: views and aliases count each time, and times are local", 1, 0});
-  writer.add_facts(extend::to_table(limits));
+  writer.add_facts(extend::to_table(missing));
+  if (!limits.empty()) writer.add_facts(extend::to_table(limits));
   if (!sums_.empty()) writer.add_facts(extend::to_table(sums_));
   if (!calls_.empty()) writer.add_facts(extend::to_table(calls_));
   if (!operators_.empty()) writer.add_facts(extend::to_table(operators_));

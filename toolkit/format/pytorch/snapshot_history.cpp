@@ -135,6 +135,12 @@ std::vector<torch_segment_fact> torch_history::segment_facts() const {
   return rows;
 }
 
+std::string torch_history::disagreement() const {
+  if (contradictions == 0) return {};
+  return "history and segments disagree about " + number_of(contradictions, "block") +
+         ": live at the end in only one of them, or with different sizes";
+}
+
 std::vector<std::string> torch_history::remarks(bool is_cut_off) const {
   std::vector<std::string> all;
   if (blocks_before != 0) {
@@ -147,10 +153,7 @@ std::vector<std::string> torch_history::remarks(bool is_cut_off) const {
     all.push_back(number_of(impossible_events, "contradictory event") +
                   "; numbers from there on may be wrong: " + first_impossible);
   }
-  if (contradictions != 0 && !is_cut_off) {
-    all.push_back("history and segments disagree about " + number_of(contradictions, "block") +
-                  ": live at the end in only one of them, or with different sizes");
-  }
+  if (!is_cut_off && contradictions != 0) all.push_back(disagreement());
   if (unknown_events != 0) {
     all.push_back("left out " + number_of(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +
                   detail::quoted(unknown_action) + (has_other_unknown_ ? " and others" : ""));

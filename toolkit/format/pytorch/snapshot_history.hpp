@@ -76,6 +76,11 @@ class torch_history final : public torch_record_sink {
   [[nodiscard]] label stream_of(std::int64_t stream, const torch_pool& pool);
   [[nodiscard]] std::vector<torch_segment_fact> segment_facts() const;
 
+  /// Whether a device's history has lost older events.
+  [[nodiscard]] bool is_full() const;
+  /// About how many blocks history and segments disagree, as a sentence; empty if they agree.
+  [[nodiscard]] std::string disagreement() const;
+
   /// What a reader of the trace should know. If the file is cut off, the history lacks part of what the segments have.
   [[nodiscard]] std::vector<std::string> remarks(bool is_cut_off) const;
 
@@ -100,7 +105,6 @@ class torch_history final : public torch_record_sink {
   [[noreturn]] void refuse(const std::string& fault) const;
 
   [[nodiscard]] device_state& device(std::size_t number);
-  [[nodiscard]] bool is_full() const;
   void note_impossible(std::size_t number, const torch_event& happened, const std::string& what);
   void note_allocation(device_state& on, std::size_t number, const torch_event& made);
   void note_free(device_state& on, std::size_t number, const torch_event& freed, bool is_completed);

@@ -2,6 +2,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/fact/missing_source.hpp>
+#include <memprof/profile/fact/source_limit.hpp>
 #include <memprof/toolkit/format/byte_reader.hpp>
 #include <memprof/toolkit/format/function_name.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_facts.hpp>
@@ -10,6 +11,7 @@
 #include <memprof/toolkit/format/pytorch/snapshot_pickle.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_reader.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_records.hpp>
+#include <memprof/toolkit/format/quoted_text.hpp>
 #include <memprof/toolkit/format/recorded_event_writer.hpp>
 #include <memprof/trace/annotation.hpp>
 #include <memprof/trace/capture_info.hpp>
@@ -76,7 +78,7 @@ class torch_history_writer final : public torch_record_sink {
     is_merged_ = with_history > 1;
     writer_.add_facts(to_table(self_.settings));
     writer_.add_facts(to_table(self_.segment_facts()));
-    report_unknown_sections();
+    report_missing();
     writer_.on_thread(1, "PyTorch");
     for (const auto& [number, device] : self_.devices) {
       for (const auto& [address, range] : device.reserved_before)
@@ -119,14 +121,21 @@ class torch_history_writer final : public torch_record_sink {
     torch_event of;
   };
 
-  /// Memory that the snapshot holds elsewhere is missing.
-  void report_unknown_sections() {
-    if (self_.unknown_sections.empty()) return;
+  /// What the snapshot does not have, or has where this version cannot read it, must not be lost with what the reader says.
+  void report_missing() {
     std::vector<missing_source> rows;
     for (const std::string& key : self_.unknown_sections)
       rows.push_back({key, "a key of the snapshot that this version does not know"});
-    writer_.add_facts(to_table(rows));
-    writer_.put_event({0, 0, 1, 0, event_kind::gap, any_space, 0});  // at least one
+    if (self_.unknown_events != 0)
+      rows.push_back(
+          {"events of unknown kinds", "perhaps from a newer PyTorch, the first " + detail::quoted(self_.unknown_action)});
+    // At least one for a key.
+    const std::uint64_t left_out = self_.unknown_events + (self_.unknown_sections.empty() ? 0 : 1);
+    if (left_out != 0) writer_.put_event({0, 0, left_out, 0, event_kind::gap, any_space, 0});
+    if (self_.is_full()) rows.push_back({"older events", "the history's ring buffer was full"});
+    if (!rows.empty()) writer_.add_facts(to_table(rows));
+    const std::string disagreement = self_.disagreement();
+    if (!disagreement.empty()) writer_.add_facts(to_table(std::vector<source_limit>{{disagreement, 1, 0}}));
   }
 
   void put(event_kind kind, std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream, std::uint16_t tag = 0) {
@@ -282,6 +291,7 @@ torch_snapshot_source::torch_snapshot_source(std::FILE* file, std::filesystem::p
     : file_(file), path_(std::move(path)), history_(std::make_unique<detail::torch_history>(path_, frames)) {
   damage_ = detail::read_torch_snapshot(file_, path_, history_->stacks, *history_);
   history_->finish();
+  if (!damage_.empty()) history_->contradictions = 0;  // what is missing may explain them
   if (!damage_.empty() && history_->devices.empty()) detail::raise("cannot read '" + path_.string() + "': " + damage_);
 }
 

@@ -143,7 +143,8 @@ std::string read_rmm_log(std::FILE* file, const std::filesystem::path& path, ext
     if (line.starts_with("Thread,")) {
       has_begun = true;
     } else if (!line.empty()) {
-      const std::string fault = lines.read(line);
+      const bool lacks_stream = byte < 0 && line.ends_with(',');  // RMM always writes one
+      const std::string fault = lacks_stream ? "expected a stream" : lines.read(line);
       has_begun = has_begun || fault.empty();
       if (!fault.empty() && byte < 0 && has_begun) return place + " is cut off";
       if (!fault.empty()) detail::raise_about_file("read", path, std::string{place}.append(": ").append(fault));

@@ -111,6 +111,15 @@ def check_forks():
     Run([PROGRAM, "forks"]).expect(EARLY, 1, EARLY)
 
 
+def check_bare_forks():
+    for options in [[], ["--mmap"], ["--children"]]:
+        run = Run([PROGRAM, "bare_forks"], *options)
+        run.expect(EARLY + 2 * CHURN, 1 + 2 * 1000, EARLY + 1000)
+        expect("number of traces", len(run.traces), 27 if options == ["--children"] else 1)
+    peaks = peaks_of_others(run)
+    expect("peaks of the children, 7,777 bytes", [each for each in peaks if each != "0 B"], ["7.59 KiB"] * 20)
+
+
 def check_interrupted():
     Run([PROGRAM, "interrupted"]).expect(EARLY + 200 * CHURN, 1 + 200 * 1000, EARLY + 1000)
 

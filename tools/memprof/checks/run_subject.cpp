@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -101,6 +102,26 @@ int forks(int count) {
     waitpid(child, &status, 0);
     if (status != 0) return 1;
   }
+  return 0;
+}
+
+/// 20 children that `pthread_atfork` does not know, each of which allocates more than its parent and ends in another way.
+int bare_forks() {
+  churn();
+  for (int done = 0; done < 20; ++done) {
+    const long child = syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr);
+    if (child == 0) {
+      free(keep(malloc(7777)));
+      for (int round = 0; round < done; ++round) churn();
+      if (done % 3 == 0) _exit(0);
+      if (done % 3 == 1) exit(0);
+      execl("/bin/true", "true", nullptr);
+    }
+    int status = 0;
+    waitpid(static_cast<pid_t>(child), &status, 0);
+    if (status != 0) return 1;
+  }
+  churn();
   return 0;
 }
 
@@ -211,6 +232,7 @@ int main(int count, char** words) {
   if (is("threads")) return threads(2000);
   if (is("small_stack")) return small_stack();
   if (is("forks")) return forks(50);
+  if (is("bare_forks")) return bare_forks();
   if (is("interrupted")) return interrupted();
   if (is("limited")) return limited(300'000, 300);
   if (is("limited_to_0")) return limited(0, 1);

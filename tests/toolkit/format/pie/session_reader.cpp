@@ -1,8 +1,10 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
+#include <memprof/report/text.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/pie/session_reader.hpp>
 #include <memprof/toolkit/format/pie/session_trace.hpp>
@@ -166,7 +168,15 @@ TEST_CASE("session reader: sums, calls and operators without a place in time are
   REQUIRE(operators.size() == 1);
   CHECK(operators[0] ==
         memprof::pytorch_operation{"aten::addmm", "[1, 512], [512, 2048], [2048]", 16, 85'000'500, 0, 524'288, 0});
-  CHECK(run.provenance.remarks.size() == 4);  // between snapshots, not listed, begins, tensors
+  CHECK(run.provenance.remarks.size() == 3);  // not listed, begins, tensors
+}
+
+TEST_CASE("session reader: what came and went between two snapshots is missing, so nothing is called exact") {
+  const memprof::profile run = read(pies).profile;
+  const auto missing = memprof::rows_of<memprof::missing_source>(run.facts);
+  REQUIRE(missing.size() == 1);
+  CHECK(missing[0].source == "what came and went between two snapshots");
+  CHECK_THAT(memprof::to_text(run), ContainsSubstring("Accuracy  incomplete"));
 }
 
 TEST_CASE("session reader: of a file that is cut off, the whole snapshots are read") {

@@ -1,5 +1,6 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/profile/fact/missing_source.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/profile/trace_profile.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_reader.hpp>
@@ -95,6 +96,8 @@ TEST_CASE("torch snapshot: what a full ring buffer has lost was live before, and
   CHECK(got.remarks[0] ==
         "put 2 blocks (500 bytes) from before the history into the segment BEFORE_TRACE; the history's ring buffer was full, and "
         "older events are gone");
+  CHECK(memprof::rows_of<memprof::missing_source>(got.profile.facts) ==
+        std::vector<memprof::missing_source>{{"older events", "the history's ring buffer was full"}});
 }
 
 TEST_CASE("torch snapshot: a free of what the history has freed already is no block from before it", "[format]") {
@@ -127,7 +130,12 @@ TEST_CASE("torch snapshot: events that cannot be are counted, with the first of 
              ContainsSubstring("disagree about 1 block:"));
   CHECK_THAT(last_remark(with_events("", segment_with(7936, 100, "active_allocated"))),
              ContainsSubstring("disagree about 1 block:"));  // it ends beyond its segment
-  CHECK(read(with_events(event("alloc", 4096, 100, 1), segment_with(4096, 100, "active_allocated"))).remarks.empty());
+  const reading agreed = read(with_events(event("alloc", 4096, 100, 1), segment_with(4096, 100, "active_allocated")));
+  CHECK(agreed.remarks.empty());
+  CHECK(agreed.profile.provenance.remarks.empty());
+  const reading disagreed = read(with_events(event("alloc", 4096, 100, 1), segment_with(4608, 100, "active_allocated")));
+  REQUIRE(disagreed.profile.provenance.remarks.size() == 1);  // in the trace, too
+  CHECK_THAT(disagreed.profile.provenance.remarks[0], ContainsSubstring("history and segments disagree about 1 block:"));
 }
 
 TEST_CASE("torch snapshot: actions of a newer PyTorch are left out, counted and named", "[format]") {
@@ -136,6 +144,10 @@ TEST_CASE("torch snapshot: actions of a newer PyTorch are left out, counted and 
   CHECK(got.space().cumulative_current == 100);
   REQUIRE(got.remarks.size() == 1);
   CHECK(got.remarks[0] == "left out 2 events of unknown kinds, perhaps from a newer PyTorch: 'compress' and others");
+  CHECK_FALSE(got.profile.exact);
+  CHECK(got.profile.anomalies.missing_events == 2);
+  CHECK(memprof::rows_of<memprof::missing_source>(got.profile.facts) ==
+        std::vector<memprof::missing_source>{{"events of unknown kinds", "perhaps from a newer PyTorch, the first 'compress'"}});
 }
 
 TEST_CASE("torch snapshot: pinned host memory is a space of its own", "[format]") {

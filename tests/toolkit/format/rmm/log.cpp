@@ -102,6 +102,10 @@ TEST_CASE("rmm log: what is no line is an error with its number, and the last ma
   const rmm_reading cut = read(std::string{head} + "1,10:00:00.000000,allocate,0x10,1,0x0\n1,10:00:00.0");
   CHECK(cut.ended_by == "line 3 is cut off");
   CHECK(cut.events.size() == 1);
+  const rmm_reading before_stream =
+      read(std::string{head} + "1,10:00:00.000000,allocate,0x10,1,0x0\n1,10:00:00.000000,free,0x10,1,");
+  CHECK(before_stream.ended_by == "line 3 is cut off");
+  CHECK(before_stream.events.size() == 1);
 }
 
 TEST_CASE("rmm log: bytes that no sum can hold are an error with the line") {
