@@ -12084,12 +12084,12 @@ class growth_rule {
     found.end = count_ - 1;
     if (rise_count_ == 0) return found;
     const std::size_t begin = begin_of_growth();
-    found = judge_from(begin);
+    found = judge_from(begin, &part_bytes::most);
     // Behind what was set up in the first eighth of the run, which may be far more than what grows later.
     for (std::size_t later = begin + 1; found.kind != growth_kind::grows && rise_count_ - later >= 2 * least_rises; ++later) {
       if (rises_[later] - 1 > count_ / 8) break;
       if (!is_setup(begin, later)) continue;
-      if (const growth_stretch behind = judge_from(later); behind.kind == growth_kind::grows) found = behind;
+      if (const growth_stretch behind = judge_from(later, &part_bytes::least); behind.kind == growth_kind::grows) found = behind;
     }
     return found;
   }
@@ -12098,8 +12098,9 @@ class growth_rule {
   static constexpr std::size_t least_rises = 4;
   static constexpr std::size_t fewest_of_noise = 32;  ///< parts: in fewer, numbers rise by chance
 
-  /// The verdict if growth begins with the rise of that number.
-  [[nodiscard, gnu::cold]] growth_stretch judge_from(std::size_t begin) const noexcept {
+  /// The verdict if growth begins with the rise of that number. Behind a setup, whose parts have what comes and goes as well, their
+  /// least bytes are what there was before.
+  [[nodiscard, gnu::cold]] growth_stretch judge_from(std::size_t begin, std::int64_t part_bytes::*before) const noexcept {
     growth_stretch found;
     found.end = count_ - 1;
     found.start = rises_[begin] - 1;
@@ -12117,7 +12118,7 @@ class growth_rule {
       if (change < 0) falls = add_saturating(falls, -change);
       if (change > 0 && part > found.start) risen = add_saturating(risen, change);
     }
-    for (std::size_t part = 0; part < found.start; ++part) record = std::max(record, parts_[part].most);
+    for (std::size_t part = 0; part < found.start; ++part) record = std::max(record, parts_[part].*before);
     found.is_noisy = fallen != 0 || fallen_before >= found.bytes || last_kept <= record;
 
     std::size_t widest = 1;

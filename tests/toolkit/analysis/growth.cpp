@@ -83,6 +83,13 @@ TEST_CASE("growth: what is set up at the begin of the run, however large, does n
       }
     }
   }
+  // with memory that comes and goes in every 7 steps
+  for (const std::int64_t steps : {200, 210, 253}) {
+    INFO(steps);
+    CHECK(kind_of(steps, [](std::int64_t step) {
+            return (step < 3 ? step : 3) * 1'000'000 + step / 7 * 5'000 + step % 7 * 600'000;
+          }) == growth_kind::grows);
+  }
   // 7 steps from one growth to the next, as where the steps are parts of a run's allocations
   CHECK(kind_of(210, [](std::int64_t step) { return (step < 3 ? step : 3) * 1'000'000 + step / 7 * 5'000; }) ==
         growth_kind::grows);
