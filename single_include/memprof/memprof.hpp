@@ -12084,6 +12084,25 @@ class growth_rule {
     found.end = count_ - 1;
     if (rise_count_ == 0) return found;
     const std::size_t begin = begin_of_growth();
+    found = judge_from(begin, &part_bytes::most);
+    // Behind what was set up in the first eighth of the run, which may be far more than what grows later.
+    for (std::size_t later = begin + 1; found.kind != growth_kind::grows && rise_count_ - later >= 2 * least_rises; ++later) {
+      if (rises_[later] - 1 > count_ / 8) break;
+      if (!is_setup(begin, later)) continue;
+      if (const growth_stretch behind = judge_from(later, &part_bytes::least); behind.kind == growth_kind::grows) found = behind;
+    }
+    return found;
+  }
+
+ private:
+  static constexpr std::size_t least_rises = 4;
+  static constexpr std::size_t fewest_of_noise = 32;  ///< parts: in fewer, numbers rise by chance
+
+  /// The verdict if growth begins with the rise of that number. Behind a setup, whose parts have what comes and goes as well, their
+  /// least bytes are what there was before.
+  [[nodiscard, gnu::cold]] growth_stretch judge_from(std::size_t begin, std::int64_t part_bytes::*before) const noexcept {
+    growth_stretch found;
+    found.end = count_ - 1;
     found.start = rises_[begin] - 1;
     found.last = rises_[rise_count_ - 1];
     const std::int64_t last_kept = kept_[count_ - 1];
@@ -12099,7 +12118,7 @@ class growth_rule {
       if (change < 0) falls = add_saturating(falls, -change);
       if (change > 0 && part > found.start) risen = add_saturating(risen, change);
     }
-    for (std::size_t part = 0; part < found.start; ++part) record = std::max(record, parts_[part].most);
+    for (std::size_t part = 0; part < found.start; ++part) record = std::max(record, parts_[part].*before);
     found.is_noisy = fallen != 0 || fallen_before >= found.bytes || last_kept <= record;
 
     std::size_t widest = 1;
@@ -12135,10 +12154,6 @@ class growth_rule {
     return found;
   }
 
- private:
-  static constexpr std::size_t least_rises = 4;
-  static constexpr std::size_t fewest_of_noise = 32;  ///< parts: in fewer, numbers rise by chance
-
   /// Where the last stretch begins: behind the last gap between rises that is far wider than all gaps after it.
   [[nodiscard, gnu::cold]] std::size_t begin_of_growth() const noexcept {
     std::size_t widest_after = 0;
@@ -12148,6 +12163,14 @@ class growth_rule {
       widest_after = std::max(widest_after, gap);
     }
     return 0;
+  }
+
+  /// Whether the rises from `begin` to before `later` are on average at least four times as high as the ones from there on.
+  [[nodiscard, gnu::cold]] bool is_setup(std::size_t begin, std::size_t later) const noexcept {
+    const std::int64_t before = kept_[rises_[later] - 1];
+    const auto setup = static_cast<double>(before - kept_[rises_[begin] - 1]) / static_cast<double>(later - begin);
+    const auto growth = static_cast<double>(kept_[count_ - 1] - before) / static_cast<double>(rise_count_ - later);
+    return setup >= 4 * growth;
   }
 
   /// What there is to say of bytes that rise and fall, but have no trend: whether most of the rise was over before the last
@@ -12176,8 +12199,9 @@ class growth_rule {
 /// Looks at what never goes away again: the least of a part and of all later ones. That grows without end if it grew in at least
 /// four parts over at least an eighth of the run, the last time in the last two parts or, where growth is rarer, at most two of
 /// its intervals before the end, in the second half of that time by at least three quarters as much as in the first, or half as
-/// much if it is but one rise less, and to more than there ever was before (where it was once more, that is unclear). So a table
-/// that doubles when it is full grows; one that fills up, or is emptied from time to time, does not. Where the least bytes of the
+/// much if it is but one rise less, and to more than there ever was before (where it was once more, that is unclear). What was
+/// set up in the first eighth of the run, by rises that are four times as high as the later ones, does not count. So a table that
+/// doubles when it is full grows; one that fills up, or is emptied from time to time, does not. Where the least bytes of the
 /// parts also fall, they must rise over three quarters of the run and by eight times as much as they fall, in parts or in fours
 /// of them: noise has no trend.
 ///
@@ -23182,13 +23206,15 @@ namespace memprof::inline MEMPROF_ABI::detail {
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
-/// times, the fewest points that show a trend.
+/// times, the fewest points that show a trend. The row of all names beyond the limit ends none.
 [[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const vector<segments_of_name>& names) {
   std::int64_t most = 0;
-  for (const segments_of_name& name : names) most = std::max(most, name.count);
+  for (const segments_of_name& name : names) {
+    if (!name.stands_for_others) most = std::max(most, name.count);
+  }
   const segments_of_name* last = nullptr;
   for (const segments_of_name& name : names) {
-    if (name.count < 3 || name.count < most / 2) continue;
+    if (name.stands_for_others || name.count < 3 || name.count < most / 2) continue;
     if (last == nullptr || name.last_number > last->last_number) last = &name;
   }
   return last;

@@ -153,6 +153,7 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
   result.after = described(run, after.peak, static_cast<std::int64_t>(after.live.size()));
   result.changed_blocks = std::count(changed.is_changed.begin(), changed.is_changed.end(), true);
   result.price = changed.price;
+  result.is_recomputed = !change.recompute.empty();
   std::sort(changed.away.begin(), changed.away.end(),
             [](const lifetime& left, const lifetime& right) { return left.begin < right.begin; });
   result.price.offloaded_peak = peak_of(changed, changed.away).bytes;

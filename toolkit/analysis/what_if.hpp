@@ -93,6 +93,7 @@ struct what_if_result {
   std::vector<what_if_owner> owners;  ///< add up to both peaks; most bytes at the new one first
   std::vector<what_if_owner> categories;
   what_if_price price;
+  bool is_recomputed = false;        ///< the change has owners to recompute
   std::int64_t reserved_before = 0;  ///< by the caching allocator's model, if the trace has allocator events; else 0
   std::int64_t reserved_after = 0;
 

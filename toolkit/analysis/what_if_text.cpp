@@ -81,10 +81,12 @@ void add_price(marked_text& line, const what_if_price& price) {
 
 void add_known(marked_text& line, const what_if_result& of) {
   const what_if_price& price = of.price;
-  if (of.changed_blocks == 0)
-    line.add("the change affects no block of this memory space", emphasis::caution)
-        .add("; recomputation is of activations, temporary blocks and those without a category that outlive their call")
-        .end_line();
+  if (of.changed_blocks == 0) {
+    line.add("the change affects no block of this memory space", emphasis::caution);
+    if (of.is_recomputed)
+      line.add("; recomputation is of activations, temporary blocks and those without a category that outlive their call");
+    line.end_line();
+  }
   if (price.unreturned_blocks != 0) {
     line.add_count(price.unreturned_blocks, "offloaded block is", "offloaded blocks are");
     line.add(" never freed: when ").add(price.unreturned_blocks == 1 ? "it is" : "they are");

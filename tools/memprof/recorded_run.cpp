@@ -254,12 +254,17 @@ int end_like(const program_end& end) {
   return signalled + signal;
 }
 
-std::filesystem::path preload_library() {
+std::array<std::filesystem::path, 2> preload_library_places() {
   std::error_code failure;
   const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe", failure).parent_path();
-  for (const char* const folder : {".", MEMPROF_TOOL_PRELOAD_FOLDER}) {
-    std::filesystem::path library = (own / folder / "libmemprof_preload.so").lexically_normal();
-    if (std::filesystem::exists(library, failure)) return library;
+  constexpr const char* name = "libmemprof_preload.so";
+  return {own / name, (own / MEMPROF_TOOL_PRELOAD_FOLDER / name).lexically_normal()};
+}
+
+std::filesystem::path preload_library() {
+  std::error_code failure;
+  for (std::filesystem::path& place : preload_library_places()) {
+    if (std::filesystem::exists(place, failure)) return std::move(place);
   }
   return {};
 }

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <array>
 #include <cstddef>
 #include <filesystem>
 #include <string>
@@ -40,7 +41,10 @@ struct run_options {
 /// Ends as that program did: with its status, or by its signal.
 [[nodiscard]] int end_like(const program_end& end);
 
-/// The library that goes with this program; empty if it is not there.
+/// Where the library that goes with this program may be: beside it, or where it is installed.
+[[nodiscard]] std::array<std::filesystem::path, 2> preload_library_places();
+
+/// The first of these that is there; empty if none is.
 [[nodiscard]] std::filesystem::path preload_library();
 
 /// The trace of one process, or of one program of several that a process ran one after the other (`exec`).

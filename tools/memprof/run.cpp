@@ -217,7 +217,11 @@ void report(const run_arguments& arguments, const std::vector<process_trace>& tr
 /// Why the library cannot be preloaded into the program; empty if it can.
 [[nodiscard]] std::string obstacle_to_record(const std::filesystem::path& program, const std::filesystem::path& library) {
   if (std::string why = obstacle_to_preload(program); !why.empty()) return why;
-  if (library.empty()) return "libmemprof_preload.so, which belongs to this memprof, is missing";
+  if (library.empty()) {
+    const auto [beside, installed] = preload_library_places();
+    return "the library that belongs to this memprof is neither '" + beside.string() + "' nor '" + installed.string() +
+           "'; build the target memprof_preload, or install memprof anew";
+  }
   if (library.string().find_first_of(": ") == std::string::npos) return {};
   return "LD_PRELOAD cannot name '" + library.string() + "', which has a colon or a space";
 }

@@ -77,6 +77,11 @@ describe('answers', () => {
       assert.equal(await text(page, '[data-answer=growth] .value'), 'No clear trend');
       assert.match(await text(page, '[data-answer=growth]'), /\u221216 B a step, r\u00b2 0\.00/);
     });
+    const others = runOf(uneven, { bare: true });
+    others.run.profile.segments_by_name[0].stands_for_others = true;
+    await on('other-names', others, {}, async (page) => {
+      assert.equal(await text(page, '[data-answer=growth] .value'), 'Too few steps to tell');
+    });
     await on('training', trained(), {}, async (page) => {
       assert.match(await text(page, '[data-answer=growth]'), /No: 0 B a step\s+22\.9 MiB live in cuda:0 after each OPTIMIZER_STEP \(4\)/);
     });
@@ -349,6 +354,20 @@ describe('what was live', () => {
     }
   });
 
+  it('at the end names the two largest owners, whether they are operations or not', async () => {
+    const recorder = new Recorder();
+    for (const [index, [name, size]] of [['large', 500], ['small', 20], ['least', 10]].entries()) {
+      recorder.begin(name);
+      recorder.allocate(10_000 * (index + 1), size, 'gradient');
+      recorder.end();
+    }
+    recorder.allocate(1000, 300, 'parameter');
+    recorder.segment('STEP');
+    await on('end-owners', runOf(recorder), {}, async (page) => {
+      assert.match(await text(page, '[data-answer=end]'), /830 B\s+gradient 530 B, parameter 300 B\s+500 B by large\s+300 B outside every operation\s+30 B by 2 other owners/);
+    });
+  });
+
   it('of a profile is known at its end, by category and operation', async () => {
     const recorder = new Recorder();
     recorder.allocate(1000, 300, 'parameter');
@@ -360,7 +379,7 @@ describe('what was live', () => {
     recorder.segment('STEP');
     for (const bare of [true, false]) {
       await on(bare ? 'end-profile' : 'end', runOf(recorder, { bare }), {}, async (page) => {
-        assert.match(await text(page, '[data-answer=end]'), /500 B\s+parameter 300 B, gradient 200 B\s+200 B by work\s+300 B outside every operation/);
+        assert.match(await text(page, '[data-answer=end]'), /500 B\s+parameter 300 B, gradient 200 B\s+300 B outside every operation\s+200 B by work/);
         await follow(page, '[data-answer=end] a');
         assert.match(await text(page, '#live .lead'), /^500 B \(500 B\) in 2 blocks/);
         const rows = await rowsOf(page, 'What was live at the selected moment, by operation and category');

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <catch2/catch_test_macros.hpp>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -65,6 +66,62 @@ TEST_CASE("growth: state made lazily before it begins does not count as its begi
   CHECK(found.kind == growth_kind::grows);
   CHECK(found.since_step >= 600 - 16);
   CHECK(found.since_step <= 600);
+}
+
+TEST_CASE("growth: what is set up at the begin of the run, however large, does not hide what grows later") {
+  for (const std::int64_t steps : {64, 200, 1'000, 10'000}) {
+    for (const std::int64_t percent : {1, 5, 10}) {
+      for (const std::int64_t setup : {100, 1'000, 1'000'000}) {  // times what the run grows by in a step
+        INFO(steps << " steps, " << percent << " % of them set up " << setup);
+        const growth found = judged(steps, [&](std::int64_t step) {
+          return 10 * step + std::min(step * 100, steps * percent) * setup * 10 / (steps * percent);
+        });
+        CHECK(found.kind == growth_kind::grows);
+        CHECK(found.per_step >= 10);
+        CHECK(found.per_step < 10 * 7 / 6.0 + 0.1);  // of a setup that counts, the first half has at most 4/3 of the second
+        CHECK(found.since_step <= steps / 8);
+      }
+    }
+  }
+  // with memory that comes and goes in every 7 steps
+  for (const std::int64_t steps : {200, 210, 253}) {
+    INFO(steps);
+    CHECK(kind_of(steps, [](std::int64_t step) {
+            return (step < 3 ? step : 3) * 1'000'000 + step / 7 * 5'000 + step % 7 * 600'000;
+          }) == growth_kind::grows);
+  }
+  // 7 steps from one growth to the next, as where the steps are parts of a run's allocations
+  CHECK(kind_of(210, [](std::int64_t step) { return (step < 3 ? step : 3) * 1'000'000 + step / 7 * 5'000; }) ==
+        growth_kind::grows);
+}
+
+TEST_CASE("growth: what grows ever more slowly is not set up at the begin") {
+  for (const std::int64_t steps : {64, 200, 1'000, 10'000}) {
+    INFO(steps);
+    const auto length = static_cast<double>(steps);
+    CHECK(kind_of(steps, [](std::int64_t step) {
+            return static_cast<std::int64_t>(1e6 * std::log1p(static_cast<double>(step)));
+          }) != growth_kind::grows);
+    CHECK(kind_of(steps, [](std::int64_t step) {
+            return static_cast<std::int64_t>(1e6 * std::sqrt(static_cast<double>(step)));
+          }) != growth_kind::grows);
+    for (const double part : {0.1, 0.3, 0.5, 1.0}) {
+      CHECK(kind_of(steps, [&](std::int64_t step) {
+              return static_cast<std::int64_t>(1e6 * (1 - std::exp(-static_cast<double>(step) / (part * length))));
+            }) != growth_kind::grows);
+    }
+    for (unsigned seed = 0; seed < 100; ++seed) {  // a cache of random keys, for a fourth as many as there are steps
+      std::mt19937 random{seed};
+      std::vector<bool> cached(static_cast<std::size_t>(steps / 4));
+      std::int64_t bytes = 0;
+      CHECK(kind_of(steps, [&](std::int64_t) {
+              const auto key = random() % cached.size();
+              if (!cached[key]) bytes += 100;
+              cached[key] = true;
+              return bytes;
+            }) != growth_kind::grows);
+    }
+  }
 }
 
 TEST_CASE("growth: a table that doubles when it is full grows, wherever the run ends") {

@@ -804,6 +804,7 @@ TEST_CASE("what if: a run without blocks has no peak") {
   CHECK(found.before.bytes == 0);
   CHECK(found.after.bytes == 0);
   CHECK_THAT(to_text(found), ContainsSubstring("the change affects no block"));
+  CHECK_THAT(to_text(found), !ContainsSubstring("recomputation"));  // nobody asked for it
 }
 
 }  // namespace memprof_tests::analysis_what_if

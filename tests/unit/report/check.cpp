@@ -144,6 +144,21 @@ TEST_CASE("check: growth per step is a clear trend, over eight steps or more") {
   CHECK_THAT(short_run.message, ContainsSubstring("cannot be judged: at least eight steps are needed"));
 }
 
+TEST_CASE("check: the names beyond the limit, which share a row, end no steps") {
+  std::list<buffer> kept;
+  auto capture = memprof::begin_capture({.segment_names = 4});
+  for (int step = 0; step < 20; ++step) {
+    kept.push_back(allocated_in("log_metrics", 256));
+    memprof::snapshot("step " + std::to_string(step));
+  }
+  capture.end();
+  const memprof::profile leaking = capture.profile();
+  REQUIRE(leaking.anomalies.other_segments == 17);  // with END_TRACE
+  CHECK_FALSE(check_growth(leaking));
+  CHECK_THAT(check_growth(leaking).message, ContainsSubstring("cannot be judged: at least eight steps are needed"));
+  CHECK_THAT(memprof::to_text(leaking), !ContainsSubstring("Growth"));
+}
+
 TEST_CASE("check: what grows while as much of other memory is freed is no growth of the space, and is named") {
   for (const std::size_t added : {100U, 300U, 500U}) {
     std::vector<buffer> work;

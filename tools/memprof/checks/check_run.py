@@ -352,6 +352,14 @@ def check_refusals():
                                   (str(other), 126, "it is for another architecture than this memprof")]:
             said = Run([name], wanted_status=status, needs_profile=False).said
             expect("the message", said, f"memprof run: '{name}' cannot be recorded: {why}\n")
+        alone = folder / "alone" / "memprof"
+        alone.parent.mkdir()
+        shutil.copy(TOOL, alone)
+        done = subprocess.run([alone, "run", "--", "true"], capture_output=True, text=True, check=False)
+        expect("the status", done.returncode, 126)
+        wanted = f"the library that belongs to this memprof is neither '{alone.parent}/libmemprof_preload.so' nor '"
+        if wanted not in done.stderr:
+            sys.exit(f"{done.stderr!r} does not say where the library is missing")
         static = folder / "static"
         source = folder / "static.c"
         source.write_text("int main(void) { return 0; }\n")

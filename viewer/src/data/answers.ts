@@ -201,15 +201,15 @@ function addOthers(answer: Answer, model: Model, space: Space, own: Growth): voi
 function atEnd(model: Model, of: SpaceModel): Answer {
   const space = of.profile;
   const answer: Answer = { id: 'end', question: 'What is live at the end?', value: bytes(space.cumulative_current), mood: 'plain', lines: [], view: 'live', at: 'end', link: 'What it is' };
-  const owners = liveAtEnd(model, space);
+  const operations = liveAtEnd(model, space);
+  const unowned = space.cumulative_current - operations.reduce((sum, o) => sum + o.live, 0);
+  const owners = unowned > 0 ? [...operations, { path: outside, live: unowned }].sort((a, b) => b.live - a.live) : operations;
   const categories = space.current_by_category ?? [];
   if (hasCategories(categories)) answer.lines.push(categories.slice(0, 3).map((c) => `${categoryName(c.owner ?? 'other')} ${bytes(c.bytes)}`).join(', '));
-  const named = (path: string): string => (path.startsWith('(') ? shown(path) : `by ${shown(path)}`);
+  const named = (path: string): string => (path === outside ? outside.slice(1, -1) : path.startsWith('(') ? shown(path) : `by ${shown(path)}`);
   const short = shortenedApart(owners.slice(0, 2).map((owner) => named(owner.path)), 70);
   owners.slice(0, 2).forEach((owner, index) => answer.lines.push(`${bytes(owner.live)} ${short[index]}`));
-  const known = owners.reduce((sum, o) => sum + o.live, 0);
-  if (owners.length > 2) answer.lines.push(`${bytes(known - owners[0].live - owners[1].live)} by ${number(owners.length - 2, 'other operation')}`);
-  if (space.cumulative_current - known > 0) answer.lines.push(`${bytes(space.cumulative_current - known)} ${outside.slice(1, -1)}`);
+  if (owners.length > 2) answer.lines.push(`${bytes(space.cumulative_current - owners[0].live - owners[1].live)} by ${number(owners.length - 2, 'other owner')}`);
   return answer;
 }
 

@@ -107,11 +107,12 @@ function lineThrough(points: [number, number][]): GrowthLine {
   return across <= 0 ? { per_step: 0, r_squared: 0 } : { per_step: both / across, r_squared: Math.min(1, (both * both) / (across * up)) };
 }
 
-/** The name that ends a step: the last of those that occur in most steps. A trend needs at least three. */
+/** The name that ends a step: the last of those that occur in most steps. A trend needs at least three. The row of all names beyond the limit ends none. */
 export function endOfStep(names: SegmentsOfName[]): SegmentsOfName | null {
-  const most = names.reduce((found, name) => Math.max(found, name.count), 0);
+  const own = names.filter((name) => !name.standsForOthers);
+  const most = own.reduce((found, name) => Math.max(found, name.count), 0);
   let last: SegmentsOfName | null = null;
-  for (const name of names) {
+  for (const name of own) {
     if (name.count < 3 || name.count < Math.floor(most / 2)) continue;
     if (last === null || name.lastNumber > last.lastNumber) last = name;
   }

@@ -21,13 +21,15 @@
 namespace memprof::inline MEMPROF_ABI::detail {
 
 /// The name that ends a step: of the names that occur in most steps, the one that occurred last. Null if no name occurs three
-/// times, the fewest points that show a trend.
+/// times, the fewest points that show a trend. The row of all names beyond the limit ends none.
 [[nodiscard, gnu::cold]] inline const segments_of_name* end_of_step(const vector<segments_of_name>& names) {
   std::int64_t most = 0;
-  for (const segments_of_name& name : names) most = std::max(most, name.count);
+  for (const segments_of_name& name : names) {
+    if (!name.stands_for_others) most = std::max(most, name.count);
+  }
   const segments_of_name* last = nullptr;
   for (const segments_of_name& name : names) {
-    if (name.count < 3 || name.count < most / 2) continue;
+    if (name.stands_for_others || name.count < 3 || name.count < most / 2) continue;
     if (last == nullptr || name.last_number > last->last_number) last = &name;
   }
   return last;
