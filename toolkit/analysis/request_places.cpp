@@ -44,7 +44,9 @@ request_places::captured_stream* request_places::use::find(std::uint64_t stream)
   return found == streams.end() ? nullptr : &*found;
 }
 
-bool request_places::use::has(std::uint64_t stream) const { return const_cast<use&>(*this).find(stream) != nullptr; }
+bool request_places::use::has(std::uint64_t stream) const {
+  return std::any_of(streams.begin(), streams.end(), [&](const captured_stream& each) { return each.stream == stream; });
+}
 
 request_places::place request_places::here(bool is_backward) const {
   place found{stream(), 0, {}};
