@@ -93,7 +93,7 @@ class Trial:
         if space is None:
             return
         trace = self._capture.trace
-        outcome.live = space.cumulative_peak
+        outcome.live, outcome.taken = space.cumulative_peak, space.allocations
 
         def predict(device: str, alloc_conf: str = plan.alloc_conf) -> _core._Prediction:
             return trace._predict(device, context=plan.context, space=plan.space, alloc_conf=alloc_conf)
