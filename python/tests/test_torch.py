@@ -180,6 +180,21 @@ def test_a_copy_of_a_model_has_the_names_and_categories_of_its_tensors(begin: Ca
     del other
 
 
+def test_gradients_that_are_freed_after_the_peak_have_their_category() -> None:
+    with memprof.capture() as capture:
+        model = torch.nn.Linear(512, 512, bias=False)
+        optimizer = torch.optim.SGD(model.parameters())
+        for _ in range(2):
+            model(torch.randn(4, 512)).sum().backward()
+            scratch = torch.empty(1 << 20)  # the peak
+            del scratch
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+    live = capture.profile.space("cpu").live_at_peak
+    gradients = [row for row in live.by_operation if row.bytes == 512 * 512 * 4 and "gradients of" in row.owner]
+    assert [row.category for row in gradients] == ["gradient"]
+
+
 def test_record_function_is_an_operation() -> None:
     with memprof.capture() as capture, torch.profiler.record_function("my phase"):
         torch.ones(10)
