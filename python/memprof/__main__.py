@@ -21,7 +21,15 @@ def main() -> None:
         except BrokenPipeError:
             return discard_output()
     call, environment = [program, *sys.argv[1:]], os.environ
-    if sys.argv[1:2] == ["run"]:
+    if (command := _command_to_explain(sys.argv[1:])) is not None:
+        from . import _script_help
+
+        try:
+            _script_help.show(command)
+        except BrokenPipeError:
+            return discard_output()
+        call = [program, command, "--help"]
+    elif sys.argv[1:2] == ["run"]:
         from . import run
 
         if run.is_script(sys.argv[2:]):
@@ -34,22 +42,33 @@ def main() -> None:
         place = _waterfall.place_of_script(sys.argv[2:])
         if place is not None:
             sys.exit(_waterfall.main(program, sys.argv[2:], place))
-    elif sys.argv[1:2] == ["fit"] or sys.argv[1:3] == ["help", "fit"]:
+        if _waterfall.names_script(sys.argv[2:]):
+            sys.exit(_waterfall.refuse_script(sys.argv[2:]))
+    elif sys.argv[1:2] == ["fit"]:
         from . import _fit
 
-        if sys.argv[1] == "help" or _fit.asks_for_help(sys.argv[2:]):
-            try:
-                _fit.print_help()
-            except BrokenPipeError:
-                return discard_output()
-            call = [program, "fit", "--help"]
-        elif _fit.has_command(sys.argv[2:]):
+        if _fit.has_command(sys.argv[2:]):
             sys.exit(_fit.main(sys.argv[2:]))
     die_of_closed_pipes()
     try:
         os.execve(program, call, environment)
     except OSError as fault:
         sys.exit(f"memprof: cannot run {program}: {fault.strerror}")
+
+
+def _command_to_explain(arguments: list[str]) -> str | None:
+    """The command with scripts whose help the arguments ask for, rather than that of a script."""
+    command, *rest = arguments or [""]
+    if command == "help":
+        command, rest = (rest or [""])[0], ["--help"]
+    if command not in ("run", "fit", "waterfall"):
+        return None
+    for argument in rest:
+        if argument in ("-h", "--help"):
+            return command
+        if argument in ("-m", "--") or argument.endswith((".py", ".pyw")):
+            break
+    return None
 
 
 if __name__ == "__main__":

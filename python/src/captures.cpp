@@ -19,6 +19,7 @@
 #include <memprof/record/memory_space.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/record/registry.hpp>
+#include <memprof/toolkit/analysis/script_run.hpp>
 #include <memprof/trace/fact_table.hpp>
 #include <memprof/trace/trace.hpp>
 
@@ -139,6 +140,13 @@ void mark_time() noexcept {
     memprof::detail::put_clock_reading(shared, *state);
 }
 
+/// Keeps in the trace how far a script has come; the last call counts.
+void put_script_run(std::int64_t optimizer_steps, std::int64_t wanted_steps, bool ended_itself) {
+  if (memprof::detail::active_capture() == 0) return;
+  const memprof::script_run row{optimizer_steps, wanted_steps, ended_itself ? 1 : 0};
+  memprof::extend::event_sink{}.add_facts(memprof::detail::table_of(&row, &row + 1));
+}
+
 void annotate(std::uintptr_t address, std::string_view name, std::string_view shape, std::string_view dtype,
               const std::string& category) {
   memprof::annotate(reinterpret_cast<const void*>(address),
@@ -233,6 +241,7 @@ void bind_captures(nb::module_& module) {
   module.def(
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
   module.def("_mark_time", mark_time);
+  module.def("_put_script_run", put_script_run, "optimizer_steps"_a, "wanted_steps"_a, "ended_itself"_a);
   module.def("_end_step", end_step, "name"_a);
   module.def("_begin_torch_operators", torch_library::begin_operators);
   module.def("_end_torch_operators", torch_library::end_operators);

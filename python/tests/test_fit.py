@@ -390,12 +390,26 @@ def test_a_number_that_the_script_does_not_know_gets_its_own_complaint(fit: Fit)
     assert "unrecognized arguments: --width 1" in words
 
 
-def test_a_script_without_a_batch_hears_what_to_name(fit: Fit) -> None:
+def test_a_script_without_a_batch_hears_what_to_name(fit: Fit, monkeypatch: pytest.MonkeyPatch) -> None:
     text = SCRIPT.replace("--batch-size", "--rows").replace("batch_size", "rows")
     done = fit(text)
     assert done.returncode == 0 and "no number to vary was found" in done.stdout and "--vary OPTION" in done.stdout
+    monkeypatch.setenv("BATCH", "8")
+    assert "--vary OPTION or --vary env:BATCH" in " ".join(fit(text).stdout.split())
     done = fit(text, "--vary", "--rows")
     assert "Largest   --rows 24: fits, 98.0 of 100.0 MiB" in done.stdout
+
+
+def test_the_help_of_a_script_is_shown(fit: Fit) -> None:
+    script = "import argparse\np = argparse.ArgumentParser()\np.add_argument('--lr')\np.parse_args()\n"
+    done = fit(script, arguments=("--help",))
+    assert done.returncode == 2 and done.stderr.startswith("usage: train.py [-h] [--lr LR]")
+    assert done.stderr.endswith("; --help follows the script, which got it: options of memprof fit stand before it\n")
+    done = fit(script, arguments=("--json",))
+    assert done.returncode == 2 and done.stderr.splitlines()[-1] == (
+        "memprof fit: train.py ended with exit status 2 after no optimizer steps; "
+        "--json follows the script, which got it: options of memprof fit stand before it"
+    )
 
 
 def test_a_script_without_the_device_is_one_line(fit: Fit) -> None:
@@ -407,6 +421,7 @@ def test_a_script_without_the_device_is_one_line(fit: Fit) -> None:
 @pytest.mark.parametrize(
     "arguments, complaint",
     [
+        (["train.py", "--device", "gpu-24gb"], "--device is missing; --device follows the script, which got it: options of memprof fit"),
         (["--device", "gpu-24g", "train.py"], "unknown device 'gpu-24g'; the nearest is 'gpu-24gb'"),
         (["--device", "wormhole-12gb", "train.py"], "wormhole-12gb is no CUDA device with a limit"),
         (["train.py"], "--device is missing"),
@@ -564,6 +579,15 @@ def test_memory_that_stops_growing_ends_the_search() -> None:
     edge, tried = searched(lambda number: 2000 + min(number, 77), 16, 24000)
     assert edge.above is None and edge.same_from >= 77 and tried[edge.largest]
     assert len(tried) <= 8
+
+
+def test_a_peak_that_a_greater_number_exceeds_does_not_end_the_search() -> None:
+    def run(number: int) -> Outcome:
+        allocated = 4000 + max(2000, 3 * number)  # the optimizer's step, or the activations
+        return Outcome(ended="steps", steps=2, allocated=allocated, taken=9000 + number, fits=allocated <= 24000)
+
+    edge = find_edge(run, 24000, 16, run(16))
+    assert edge.largest == 6666 and edge.same_from == 0
 
 
 def test_a_run_with_fewer_steps_is_no_answer() -> None:

@@ -161,6 +161,40 @@ def test_parameters_have_their_category_before_the_first_call() -> None:
     assert [(owned.owner, owned.bytes) for owned in first] == [("parameter", 400)]
 
 
+@pytest.mark.parametrize("begin", [memprof.capture, memprof.no_dispatch])
+def test_a_copy_of_a_model_has_the_names_and_categories_of_its_tensors(begin: Callable[..., memprof.Capture]) -> None:
+    original = torch.nn.Module.__setstate__
+    with begin(largest_blocks=100) as capture:
+        model = Net()
+        average = copy.deepcopy(model).requires_grad_(False)  # an EMA, which is never called
+        other = torch.optim.swa_utils.AveragedModel(model)
+        assert not any(parameter.requires_grad for parameter in average.parameters())
+    blocks = capture.profile.space("cpu").live_at_peak.largest_blocks
+    parameters = sum(parameter.nbytes for parameter in model.parameters())
+    categories = {row.owner: row.bytes for row in capture.profile.space("cpu").live_at_peak.by_category}
+    assert categories["parameter"] == 3 * parameters
+    # The model itself has not been called yet.
+    assert sum(block.name == "h.0.mlp.0.weight" for block in blocks) == 2
+    assert {block.category for block in blocks if block.name.endswith("scale")} == {"other"}
+    assert torch.nn.Module.__setstate__ is original
+    del other
+
+
+def test_gradients_that_are_freed_after_the_peak_have_their_category() -> None:
+    with memprof.capture() as capture:
+        model = torch.nn.Linear(512, 512, bias=False)
+        optimizer = torch.optim.SGD(model.parameters())
+        for _ in range(2):
+            model(torch.randn(4, 512)).sum().backward()
+            scratch = torch.empty(1 << 20)  # the peak
+            del scratch
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+    live = capture.profile.space("cpu").live_at_peak
+    gradients = [row for row in live.by_operation if row.bytes == 512 * 512 * 4 and "gradients of" in row.owner]
+    assert [row.category for row in gradients] == ["gradient"]
+
+
 def test_record_function_is_an_operation() -> None:
     with memprof.capture() as capture, torch.profiler.record_function("my phase"):
         torch.ones(10)

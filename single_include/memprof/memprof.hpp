@@ -4418,8 +4418,8 @@ struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
-  /// Of an operation at the overall peak of a space: the category of more than half of its bytes, if the blocks that are still
-  /// live show it. Otherwise empty.
+  /// Of an operation at the overall peak of a space: the category of more than half of its bytes, if one has so many. Otherwise
+  /// empty. A block has the category that it was given last, also after the peak.
   std::string category = {};
 
   bool operator==(const owned_bytes&) const = default;
@@ -9845,6 +9845,52 @@ class space_changes {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
+// ---- <memprof/ledger/freed_categories.hpp>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Bytes of one operation by category; those of "other" are not counted.
+using category_sums = std::array<std::int64_t, category_names.size()>;
+
+/// Of the blocks that were live at a peak, those freed since, by operation and category. A new peak is a new epoch, which costs
+/// nothing.
+class freed_categories {
+ public:
+  /// Counts a block that was live at the peak of `epoch`. If the system has no memory for it, its operation may lack a category.
+  void add(std::uint64_t epoch, const block& freed) noexcept {
+    if (category_sums* const sums = find_or_make(epoch, freed.operation())) {
+      std::int64_t& bytes = (*sums)[freed.category()];
+      bytes = add_saturating(bytes, static_cast<std::int64_t>(freed.bytes));
+    }
+  }
+  /// Null if the system has no memory for it.
+  [[nodiscard]] category_sums* find_or_make(std::uint64_t epoch, std::size_t operation) noexcept {
+    if (operation >= rows_.size() && !rows_.resize(operation + 1)) return nullptr;
+    row& of = rows_[operation];
+    if (of.epoch != epoch) of = {epoch, {}};
+    return &of.sums;
+  }
+  [[nodiscard]] category_sums of(std::uint64_t epoch, std::size_t operation) const noexcept {
+    return operation < rows_.size() && rows_[operation].epoch == epoch ? rows_[operation].sums : category_sums{};
+  }
+  [[nodiscard]] std::size_t operation_count() const noexcept { return rows_.size(); }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return rows_.bytes(); }
+
+ private:
+  struct row {
+    std::uint64_t epoch;
+    category_sums sums;
+  };
+
+  page_array<row> rows_;
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
 // ---- <memprof/ledger/ledger_options.hpp>
 #include <cstdint>
 
@@ -10073,6 +10119,8 @@ class space_ledger {
   /// All owners at the overall peak of the finished segments, and that segment's number; meaningful if the peak is not 0.
   [[nodiscard]] const page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
+  /// What an operation had at the overall peak of the finished segments, or at that of the open one, and has freed since.
+  [[nodiscard]] category_sums freed_since_peak(std::size_t operation, bool is_of_open) const noexcept;
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
   /// The greatest live bytes, including the open segment.
   [[nodiscard]] std::int64_t greatest_live() const noexcept { return std::max(overall_peak_, peak_live_); }
@@ -10207,7 +10255,8 @@ class space_ledger {
   page_array<owner_at_peak> owner_scratch_;
   page_array<owner_at_peak> overall_owners_;
   std::int64_t overall_peak_ = 0;
-  std::uint64_t overall_segment_ = 0;
+  std::uint64_t overall_segment_ = 0, overall_epoch_ = 0, overall_ordinal_ = 0;
+  freed_categories freed_of_open_, freed_of_overall_;
   summaries_by_name<segment_number_count> by_name_;
   page_array<exact_fit_sums> lines_;  ///< by row
   step_ends ends_of_steps_;
@@ -10345,6 +10394,10 @@ inline void space_ledger::check_cores(std::uint64_t address, const core_range& c
     share_->remember_freed(freed);
     if (freed.born() > peak_ordinal_) return;
   }
+  if (freed.category() != 0) {
+    freed_of_open_.add(epoch_, freed);
+    if (freed.born() <= overall_ordinal_) freed_of_overall_.add(overall_epoch_, freed);
+  }
   top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
   if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
   const std::size_t first =
@@ -10370,8 +10423,9 @@ inline operation_stats* space_ledger::find_or_make_operation(std::uint32_t node)
 inline std::size_t space_ledger::bytes() const noexcept {
   return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
          numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
-         largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
-         ends_of_steps_.bytes() + reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
+         largest_of_finished_.bytes() + freed_of_open_.bytes() + freed_of_overall_.bytes() + shortfall_.bytes() +
+         by_name_.bytes() + lines_.bytes() + cores_.bytes() + ends_of_steps_.bytes() + reserved_.bytes() + streams_.bytes() +
+         active_.bytes() + out_of_memory_.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -10381,6 +10435,7 @@ inline std::size_t space_ledger::bytes() const noexcept {
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 /// @file
 /// How a `space_ledger` ends segments, and what it keeps of each.
@@ -10430,6 +10485,9 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
     overall_owners_.clear();
     if (!overall_owners_.resize(owner_scratch_.size())) return false;
     for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
+    std::swap(freed_of_open_, freed_of_overall_);
+    overall_epoch_ = epoch_;
+    overall_ordinal_ = record.peak_ordinal;
   }
   record.cumulative_peak = overall_peak_;
   keep_owners(record);
@@ -10467,6 +10525,10 @@ inline segment_record space_ledger::open_segment() const noexcept {
     record.categories[0].blocks -= record.categories[index].blocks;
   }
   return record;
+}
+
+inline category_sums space_ledger::freed_since_peak(std::size_t operation, bool is_of_open) const noexcept {
+  return is_of_open ? freed_of_open_.of(epoch_, operation) : freed_of_overall_.of(overall_epoch_, operation);
 }
 
 inline std::array<category_at_peak, category_names.size()> space_ledger::live_by_category() const noexcept {
@@ -11771,25 +11833,31 @@ class live_set_builder {
   /// The overall peak's live set, if that is of finished segment `index`: with all owners instead of those that were kept.
   [[nodiscard, gnu::cold]] live_set at_overall(live_set set, std::size_t index) const {
     set.remaining_bytes = set.remaining_operations = 0;
-    set.by_operation = with_categories(space_.overall_owners(), space_.segments()[index].peak_ordinal);
+    set.by_operation = with_categories(space_.overall_owners(), space_.segments()[index].peak_ordinal,
+                                       [&](std::size_t node) { return space_.freed_since_peak(node, false); });
     return set;
   }
 
   /// The same, if it is of the open segment.
   [[nodiscard, gnu::cold]] live_set at_overall(live_set set) const {
     detail::page_array<owner_at_peak> owners;
-    if (space_.collect_owners(owners)) set.by_operation = with_categories(owners, space_.open_segment().peak_ordinal);
+    if (space_.collect_owners(owners))
+      set.by_operation = with_categories(owners, space_.open_segment().peak_ordinal,
+                                         [&](std::size_t node) { return space_.freed_since_peak(node, true); });
     return set;
   }
 
  private:
-  /// The rows of all owners at the overall peak, each with the category of most of its bytes if blocks that are still live show
-  /// it.
-  template <class Owners>
-  [[nodiscard, gnu::cold]] vector<owned_bytes> with_categories(const Owners& owners, std::uint64_t peak_ordinal) const {
-    vector<std::array<std::int64_t, category_names.size()>> held(paths_.size());
+  /// The rows of all owners at the overall peak, each with the category of most of its bytes. `freed_of` has the blocks that are
+  /// freed.
+  template <class Owners, class Freed>
+  [[nodiscard, gnu::cold]] vector<owned_bytes> with_categories(const Owners& owners, std::uint64_t peak_ordinal,
+                                                               Freed&& freed_of) const {
+    vector<category_sums> held(paths_.size());
+    for (std::size_t node = 0; node < held.size(); ++node) held[node] = freed_of(node);
+    const auto add = [](std::int64_t& sum, std::uint64_t bytes) { sum = add_saturating(sum, static_cast<std::int64_t>(bytes)); };
     space_.blocks().for_each([&](const block& live) {
-      if (live.born() <= peak_ordinal) held[live.operation()][live.category()] += static_cast<std::int64_t>(live.bytes);
+      if (live.born() <= peak_ordinal) add(held[live.operation()][live.category()], live.bytes);
     });
     vector<owned_bytes> rows = named(owners.data(), owners.size());
     for (std::size_t row = 0; row < rows.size(); ++row) {
@@ -12962,21 +13030,22 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Revision of the saved states that memprof writes; it also reads earlier ones, which lack the later sections. Sections of other
 /// kinds come after the known ones.
-inline constexpr std::uint32_t state_revision = 3;
+inline constexpr std::uint32_t state_revision = 4;
 
 /// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
 enum class state_section : std::uint8_t {
-  operations = 1,  ///< the tree of operations
-  ledger,          ///< the ledger's state besides its spaces and threads
-  space,           ///< a space's state besides its live blocks
-  blocks,          ///< the live blocks of a space
-  threads,         ///< threads and their open operations
-  thread_usage,    ///< what threads and operations have done so far
-  checkpoints,     ///< the kept checkpoints
-  memories,        ///< joint peaks of memories shared by several spaces
-  step_ends,       ///< what owners had at the ends of steps; since revision 2
-  adoptions,       ///< which threads work for another one's operation; since revision 3, like the next
-  inferred,        ///< what operations have allocated by inference
+  operations = 1,    ///< the tree of operations
+  ledger,            ///< the ledger's state besides its spaces and threads
+  space,             ///< a space's state besides its live blocks
+  blocks,            ///< the live blocks of a space
+  threads,           ///< threads and their open operations
+  thread_usage,      ///< what threads and operations have done so far
+  checkpoints,       ///< the kept checkpoints
+  memories,          ///< joint peaks of memories shared by several spaces
+  step_ends,         ///< what owners had at the ends of steps; since revision 2
+  adoptions,         ///< which threads work for another one's operation; since revision 3, like the next
+  inferred,          ///< what operations have allocated by inference
+  freed_categories,  ///< what was live at a peak and is freed, by category; since revision 4
 };
 
 /// Appends numbers to a saved state, in pages that the hooks do not see.
@@ -13713,6 +13782,41 @@ struct saved_spaces : saved_values {
     state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
   }
 
+  /// What was live at the peaks of the open segment and of the finished ones, and is freed.
+  template <class State, class Space>
+  static void freed_since_peaks(State& state, Space& part) noexcept {
+    state.amounts(part.overall_ordinal_);
+    state.require(part.overall_ordinal_ <= part.ordinal_);
+    freed(state, part.freed_of_open_, part.epoch_, part.operations_.size());
+    freed(state, part.freed_of_overall_, part.overall_epoch_, part.operations_.size());
+  }
+
+  template <class State, class Freed>
+  static void freed(State& state, Freed& part, std::uint64_t epoch, std::size_t operation_count) noexcept {
+    std::size_t count = 0;
+    if constexpr (!State::reads) {
+      for (std::size_t each = 0; each < part.operation_count(); ++each) count += part.of(epoch, each) != category_sums{} ? 1 : 0;
+    }
+    state.number(count);
+    for (std::size_t operation = 0; count != 0 && !state.has_failed(); ++operation) {
+      category_sums sums{};
+      if constexpr (!State::reads) {
+        sums = part.of(epoch, operation);
+        if (sums == category_sums{}) continue;
+      }
+      state.number(operation);
+      state.require(operation < operation_count);
+      for (std::int64_t& bytes : sums) state.amounts(bytes);
+      if constexpr (State::reads) {
+        if (state.has_failed()) return;
+        category_sums* const known = part.find_or_make(epoch, operation);
+        state.require(known != nullptr);
+        if (known != nullptr) *known = sums;
+      }
+      --count;
+    }
+  }
+
   /// What operations have allocated by inference.
   template <class State, class Space>
   static void inferred(State& state, Space& part) noexcept {
@@ -14027,6 +14131,7 @@ class ledger_state {
       state_.section(state_section::adoptions, [this] { adoptions(); });
       state_.section(state_section::inferred, [this] { inferred(); });
     }
+    if (revision > 3) state_.section(state_section::freed_categories, [this] { freed_categories(); });
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
@@ -14107,6 +14212,12 @@ class ledger_state {
   void inferred() noexcept {
     for (auto* space : events_.spaces_) {
       if (space != nullptr && !state_.has_failed()) saved_spaces::inferred(state_, *space);
+    }
+  }
+
+  void freed_categories() noexcept {
+    for (auto* space : events_.spaces_) {
+      if (space != nullptr && !state_.has_failed()) saved_spaces::freed_since_peaks(state_, *space);
     }
   }
 

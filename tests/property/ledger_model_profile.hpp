@@ -70,16 +70,15 @@ inline live_set ledger_model::live_set_of(const model_names& names, const std::v
   return set;
 }
 
-/// Of each operation: the category of more than half of its bytes, as far as blocks of the peak are still live.
+/// Of each operation: the category of more than half of its bytes, as its blocks were named last.
 inline void ledger_model::name_categories(const model_names& names, const space_state& space, const segment_state& at,
                                           memprof::vector<owned_bytes>& rows) const {
   for (owned_bytes& row : rows) {
     for (std::size_t category = 1; category < detail::category_names.size(); ++category) {
       detail::int128 held = 0;
-      for (const auto& [address, ordinal] : space.live) {
-        const bool was_there = std::find(at.at_peak.begin(), at.at_peak.end(), ordinal) != at.at_peak.end();
-        const block& live = space.blocks[ordinal];
-        if (was_there && live.category == category && owner_of(names, live.operation) == row.owner) held += live.bytes;
+      for (const std::size_t ordinal : at.at_peak) {
+        const block& there = space.blocks[ordinal];
+        if (there.category == category && owner_of(names, there.operation) == row.owner) held += there.bytes;
       }
       if (2 * held > row.bytes) row.category = detail::category_names[category];
     }

@@ -6,6 +6,7 @@
 #include <memprof/profile/segments_by_name.hpp>
 #include <memprof/toolkit/analysis/compared_run.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
+#include <memprof/toolkit/analysis/script_run.hpp>
 #include <memprof/toolkit/format/stacks/stack_table.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/memory_name.hpp>
@@ -41,6 +42,10 @@ compared_run run_without_moment(std::string title, const profile& source, const 
   run.timeline = space.timeline;
   run.segments = source.segments;
   if (!is_device_name(space.name)) run.process = process_account_of(source);
+  for (const script_run& row : rows_of<script_run>(source.facts)) {
+    run.script = row;
+    run.training_steps = row.optimizer_steps;
+  }
   for (const space_profile& each : source.spaces) run.spaces.push_back({each.name, each.cumulative_peak, 0});
   for (const segments_of_name& each : segments_by_family(segments_by_name(source, space)))
     run.phases.push_back({each.name, each.peak_live_bytes.greatest});

@@ -4,6 +4,7 @@
 #include <memprof/detail/vector.hpp>
 #include <memprof/profile/process_account.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/toolkit/analysis/script_run.hpp>
 #include <memprof/trace/category.hpp>
 #include <memprof/trace/run_mode.hpp>
 
@@ -75,6 +76,9 @@ struct compared_run {
   vector<memprof::segment> segments;  ///< of the run, in order of time
   /// What the process held, if the blocks of the space were really in it and the capture looked.
   std::optional<process_account> process;
+  /// Steps of the training that the recording covers, where its source is known to make so many; -1: unknown.
+  std::int64_t training_steps = -1;
+  std::optional<script_run> script;  ///< how far it ran, if it is such a run
   std::vector<std::string> remarks;  ///< caveats about the recording, as `remarks_on`
 };
 

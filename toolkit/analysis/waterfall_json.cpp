@@ -30,6 +30,10 @@ nlohmann::ordered_json column_value(const compared_run& column) {
           {"peak_bytes", column.bytes},
           {"peak_segment", text_or_null(column.segment)},
           {"peak_operation", text_or_null(column.operation)},
+          {"optimizer_steps",
+           column.training_steps < 0 ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(column.training_steps)},
+          {"script_ended",
+           column.script ? nlohmann::ordered_json(column.script->ended_itself != 0) : nlohmann::ordered_json(nullptr)},
           {"has_categories", column.has_categories},
           {"resident_bytes", column.process && column.process->reading.resident_bytes >= 0
                                  ? nlohmann::ordered_json(column.process->reading.resident_bytes)

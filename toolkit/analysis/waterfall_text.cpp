@@ -7,6 +7,7 @@
 #include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/answer_text.hpp>
 #include <memprof/toolkit/analysis/profile_remarks.hpp>
+#include <memprof/toolkit/analysis/script_run.hpp>
 #include <memprof/toolkit/analysis/waterfall.hpp>
 #include <memprof/toolkit/analysis/waterfall_text.hpp>
 
@@ -14,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -34,6 +36,38 @@ void add_peak(marked_text& line, const compared_run& column) {
   if (!column.segment.empty()) line.add(" in ").add_name(column.segment);
   if (!column.operation.empty()) line.add(", operation ").add_name(column.operation);
   line.end_line();
+}
+
+/// "measured: the first 2 optimizer steps of the script": what of the training the column rests on, if that is known.
+void add_steps(marked_text& line, const compared_run& column) {
+  if (column.training_steps < 0) return;
+  line.add(column_title(column)).add(": ");
+  if (!column.script) {
+    column.training_steps == 1 ? line.add("one step") : line.add_count(column.training_steps, "step", "steps");
+  } else if (column.script->optimizer_steps == 0) {
+    line.add("none: the script ended before an optimizer made a step");
+  } else if (column.script->ended_itself == 0) {
+    line.add("the first ").add_count(column.script->optimizer_steps, "optimizer step", "optimizer steps").add(" of the script");
+  } else {
+    line.add_count(column.script->optimizer_steps, "optimizer step", "optimizer steps").add(", then the script ended");
+    if (column.script->optimizer_steps < column.script->wanted_steps)
+      line.add(": ").add(std::to_string(column.script->wanted_steps)).add(" were asked for");
+  }
+  line.end_line();
+}
+
+/// What the numbers of scripts' steps say against a comparison.
+void add_step_notes(marked_text& lines, const waterfall& of) {
+  std::vector<std::int64_t> steps;
+  for (const compared_run& column : of.columns) {
+    if (column.script) steps.push_back(column.script->optimizer_steps);
+  }
+  if (steps.empty()) return;
+  if (*std::max_element(steps.begin(), steps.end()) == 0) {
+    lines.add("no optimizer made a step: the peaks are those of what the script did, not of a training step").end_line();
+  } else if (std::adjacent_find(steps.begin(), steps.end(), std::not_equal_to<>{}) != steps.end()) {
+    lines.add("the script made different numbers of optimizer steps in its runs").end_line();
+  }
 }
 
 /// The number of operations that differ between two columns in parts that do not.
@@ -258,6 +292,7 @@ summary_section waterfall_notes(const waterfall& of, bool shows_all) {
     titles.push_back(column.title);
     remarks.push_back(column.remarks);
   }
+  add_step_notes(section.lines, of);
   add_remarks(section.lines, titled_remarks(titles, remarks));
   return section;
 }
@@ -280,7 +315,11 @@ std::string to_text(const waterfall& of, const text_options& options, bool shows
     add_reason(reasons.lines, of, column, max_reasons);
     add_process_change(processes.lines, of, column);
   }
+  summary_section steps;
+  steps.heading = "Steps";
+  for (const compared_run& column : of.columns) add_steps(steps.lines, column);
   text.add(peaks);
+  text.add(steps);
   text.add(reasons);
   text.add(processes);
   text.add(waterfall_notes(of, shows_all));

@@ -62,6 +62,7 @@ struct waterfall_arguments {
   std::size_t width = 0;  ///< 0: not given
   bool runs_step = false;
   bool shows_all = false;
+  bool only_checks = false;  ///< what is given, before a script runs whose traces come last
 };
 
 /// Whether the options describe a decoder, rather than only naming files.
@@ -93,7 +94,10 @@ memprof::compared_run read_column(const std::string& path, const std::string& sp
 memprof::compared_run column_of_trace(std::string title, const memprof::profile& profile, const std::string& space,
                                       const memprof::trace& events) {
   if (events.left_out() != 0) memprof::detail::raise("out of memory recording the events of a step");
-  return memprof::compared_run_of(std::move(title), profile, space_of(profile, space), memprof::stack_table_of(events, true));
+  memprof::compared_run column =
+      memprof::compared_run_of(std::move(title), profile, space_of(profile, space), memprof::stack_table_of(events, true));
+  column.training_steps = 1;
+  return column;
 }
 
 /// The column for a step of the plain trainer.
@@ -140,6 +144,11 @@ std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& argumen
     memprof::detail::raise("--run needs a decoder: --config NAME, or its dimensions; or a Python script after it");
   }
   for (const std::string& path : arguments.files) columns.push_back(read_column(path, arguments.space, complaints));
+  if (arguments.only_checks) {
+    if (columns.size() > max_columns - 2)
+      memprof::detail::raise("expected one column at most beside a script's two: an estimate (--config NAME), or a file");
+    return columns;
+  }
   if (columns.size() < 2 || columns.size() > max_columns) {
     memprof::detail::raise("expected 2 or 3 columns, but got " + std::to_string(columns.size()) +
                            ": give an estimate (--config NAME, or a file) and the files of one or two runs, "
@@ -169,7 +178,9 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   check_outputs(arguments);
   std::vector<memprof::part_rule> rules;
   for (const std::string& text : arguments.rules) rules.push_back(rule_of(text));
-  const memprof::waterfall waterfall = memprof::make_waterfall(compared_runs_of(arguments, command, complaints), rules);
+  std::vector<memprof::compared_run> columns = compared_runs_of(arguments, command, complaints);
+  if (arguments.only_checks) return complaints.empty() ? success : bad_input;
+  const memprof::waterfall waterfall = memprof::make_waterfall(std::move(columns), rules);
   const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(waterfall), complaints);
 
   if (arguments.as_json) {
@@ -205,6 +216,7 @@ void add_waterfall(CLI::App& program, int& status) {
   command.add_option("--map", arguments->rules, "assign matching operations to a part: 'encoder/*/attn/**=attention'")
       ->type_name("PATTERN=PART")
       ->allow_extra_args(false);
+  command.add_flag("--check-before-run", arguments->only_checks, "check the options and files, and do nothing")->group("");
   command.add_flag("--all", arguments->shows_all, "show all operations, those too that do not differ");
   command.add_option("--space", arguments->space, "memory space of the runs (default: the one with the greatest peak)")
       ->type_name("NAME");

@@ -20,8 +20,8 @@ struct owned_bytes {
   std::string owner;
   std::int64_t bytes = 0;
   std::int64_t blocks = 0;
-  /// Of an operation at the overall peak of a space: the category of more than half of its bytes, if the blocks that are still
-  /// live show it. Otherwise empty.
+  /// Of an operation at the overall peak of a space: the category of more than half of its bytes, if one has so many. Otherwise
+  /// empty. A block has the category that it was given last, also after the peak.
   std::string category = {};
 
   bool operator==(const owned_bytes&) const = default;

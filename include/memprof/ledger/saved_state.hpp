@@ -51,6 +51,7 @@ class ledger_state {
       state_.section(state_section::adoptions, [this] { adoptions(); });
       state_.section(state_section::inferred, [this] { inferred(); });
     }
+    if (revision > 3) state_.section(state_section::freed_categories, [this] { freed_categories(); });
     if constexpr (State::reads) {
       settle_memories();
       state_.require(state_.is_at_end());
@@ -131,6 +132,12 @@ class ledger_state {
   void inferred() noexcept {
     for (auto* space : events_.spaces_) {
       if (space != nullptr && !state_.has_failed()) saved_spaces::inferred(state_, *space);
+    }
+  }
+
+  void freed_categories() noexcept {
+    for (auto* space : events_.spaces_) {
+      if (space != nullptr && !state_.has_failed()) saved_spaces::freed_since_peaks(state_, *space);
     }
   }
 

@@ -133,6 +133,10 @@ inline void space_ledger::check_cores(std::uint64_t address, const core_range& c
     share_->remember_freed(freed);
     if (freed.born() > peak_ordinal_) return;
   }
+  if (freed.category() != 0) {
+    freed_of_open_.add(epoch_, freed);
+    if (freed.born() <= overall_ordinal_) freed_of_overall_.add(overall_epoch_, freed);
+  }
   top_blocks_view{freed_since_peak_.data(), freed_count_, options_.largest_blocks}.offer(freed);
   if (segments_.empty() || freed.born() > segments_[segments_.size() - 1].peak_ordinal) return;
   const std::size_t first =
@@ -158,8 +162,9 @@ inline operation_stats* space_ledger::find_or_make_operation(std::uint32_t node)
 inline std::size_t space_ledger::bytes() const noexcept {
   return live_blocks_.bytes() + line_.bytes() + operations_.bytes() + freed_since_peak_.bytes() + segments_.bytes() +
          numbers_.bytes() + added_.bytes() + owners_.bytes() + owner_scratch_.bytes() + overall_owners_.bytes() +
-         largest_of_finished_.bytes() + shortfall_.bytes() + by_name_.bytes() + lines_.bytes() + cores_.bytes() +
-         ends_of_steps_.bytes() + reserved_.bytes() + streams_.bytes() + active_.bytes() + out_of_memory_.bytes();
+         largest_of_finished_.bytes() + freed_of_open_.bytes() + freed_of_overall_.bytes() + shortfall_.bytes() +
+         by_name_.bytes() + lines_.bytes() + cores_.bytes() + ends_of_steps_.bytes() + reserved_.bytes() + streams_.bytes() +
+         active_.bytes() + out_of_memory_.bytes();
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

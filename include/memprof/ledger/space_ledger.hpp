@@ -8,6 +8,7 @@
 #include <memprof/ledger/facet/out_of_memory.hpp>
 #include <memprof/ledger/facet/reserved.hpp>
 #include <memprof/ledger/facet/streams.hpp>
+#include <memprof/ledger/freed_categories.hpp>
 #include <memprof/ledger/ledger_options.hpp>
 #include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/live_blocks.hpp>
@@ -142,6 +143,8 @@ class space_ledger {
   /// All owners at the overall peak of the finished segments, and that segment's number; meaningful if the peak is not 0.
   [[nodiscard]] const page_array<owner_at_peak>& overall_owners() const noexcept { return overall_owners_; }
   [[nodiscard]] std::uint64_t overall_segment() const noexcept { return overall_segment_; }
+  /// What an operation had at the overall peak of the finished segments, or at that of the open one, and has freed since.
+  [[nodiscard]] category_sums freed_since_peak(std::size_t operation, bool is_of_open) const noexcept;
   [[nodiscard]] std::int64_t overall_peak() const noexcept { return overall_peak_; }
   /// The greatest live bytes, including the open segment.
   [[nodiscard]] std::int64_t greatest_live() const noexcept { return std::max(overall_peak_, peak_live_); }
@@ -276,7 +279,8 @@ class space_ledger {
   page_array<owner_at_peak> owner_scratch_;
   page_array<owner_at_peak> overall_owners_;
   std::int64_t overall_peak_ = 0;
-  std::uint64_t overall_segment_ = 0;
+  std::uint64_t overall_segment_ = 0, overall_epoch_ = 0, overall_ordinal_ = 0;
+  freed_categories freed_of_open_, freed_of_overall_;
   summaries_by_name<segment_number_count> by_name_;
   page_array<exact_fit_sums> lines_;  ///< by row
   step_ends ends_of_steps_;

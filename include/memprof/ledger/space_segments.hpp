@@ -3,6 +3,7 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/ledger/facet/out_of_memory.hpp>
+#include <memprof/ledger/freed_categories.hpp>
 #include <memprof/ledger/linear_fit.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/segment_history.hpp>
@@ -14,6 +15,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 /// @file
 /// How a `space_ledger` ends segments, and what it keeps of each.
@@ -63,6 +65,9 @@ inline bool space_ledger::end_segment(segment_history& history, std::uint64_t st
     overall_owners_.clear();
     if (!overall_owners_.resize(owner_scratch_.size())) return false;
     for (std::size_t row = 0; row < owner_scratch_.size(); ++row) overall_owners_[row] = owner_scratch_[row];
+    std::swap(freed_of_open_, freed_of_overall_);
+    overall_epoch_ = epoch_;
+    overall_ordinal_ = record.peak_ordinal;
   }
   record.cumulative_peak = overall_peak_;
   keep_owners(record);
@@ -100,6 +105,10 @@ inline segment_record space_ledger::open_segment() const noexcept {
     record.categories[0].blocks -= record.categories[index].blocks;
   }
   return record;
+}
+
+inline category_sums space_ledger::freed_since_peak(std::size_t operation, bool is_of_open) const noexcept {
+  return is_of_open ? freed_of_open_.of(epoch_, operation) : freed_of_overall_.of(overall_epoch_, operation);
 }
 
 inline std::array<category_at_peak, category_names.size()> space_ledger::live_by_category() const noexcept {

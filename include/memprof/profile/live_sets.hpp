@@ -3,7 +3,9 @@
 #include <memprof/detail/heap.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/detail/partition_point.hpp>
+#include <memprof/detail/saturating.hpp>
 #include <memprof/detail/vector.hpp>
+#include <memprof/ledger/freed_categories.hpp>
 #include <memprof/ledger/ledger.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/ledger/segment_record.hpp>
@@ -124,25 +126,31 @@ class live_set_builder {
   /// The overall peak's live set, if that is of finished segment `index`: with all owners instead of those that were kept.
   [[nodiscard, gnu::cold]] live_set at_overall(live_set set, std::size_t index) const {
     set.remaining_bytes = set.remaining_operations = 0;
-    set.by_operation = with_categories(space_.overall_owners(), space_.segments()[index].peak_ordinal);
+    set.by_operation = with_categories(space_.overall_owners(), space_.segments()[index].peak_ordinal,
+                                       [&](std::size_t node) { return space_.freed_since_peak(node, false); });
     return set;
   }
 
   /// The same, if it is of the open segment.
   [[nodiscard, gnu::cold]] live_set at_overall(live_set set) const {
     detail::page_array<owner_at_peak> owners;
-    if (space_.collect_owners(owners)) set.by_operation = with_categories(owners, space_.open_segment().peak_ordinal);
+    if (space_.collect_owners(owners))
+      set.by_operation = with_categories(owners, space_.open_segment().peak_ordinal,
+                                         [&](std::size_t node) { return space_.freed_since_peak(node, true); });
     return set;
   }
 
  private:
-  /// The rows of all owners at the overall peak, each with the category of most of its bytes if blocks that are still live show
-  /// it.
-  template <class Owners>
-  [[nodiscard, gnu::cold]] vector<owned_bytes> with_categories(const Owners& owners, std::uint64_t peak_ordinal) const {
-    vector<std::array<std::int64_t, category_names.size()>> held(paths_.size());
+  /// The rows of all owners at the overall peak, each with the category of most of its bytes. `freed_of` has the blocks that are
+  /// freed.
+  template <class Owners, class Freed>
+  [[nodiscard, gnu::cold]] vector<owned_bytes> with_categories(const Owners& owners, std::uint64_t peak_ordinal,
+                                                               Freed&& freed_of) const {
+    vector<category_sums> held(paths_.size());
+    for (std::size_t node = 0; node < held.size(); ++node) held[node] = freed_of(node);
+    const auto add = [](std::int64_t& sum, std::uint64_t bytes) { sum = add_saturating(sum, static_cast<std::int64_t>(bytes)); };
     space_.blocks().for_each([&](const block& live) {
-      if (live.born() <= peak_ordinal) held[live.operation()][live.category()] += static_cast<std::int64_t>(live.bytes);
+      if (live.born() <= peak_ordinal) add(held[live.operation()][live.category()], live.bytes);
     });
     vector<owned_bytes> rows = named(owners.data(), owners.size());
     for (std::size_t row = 0; row < rows.size(); ++row) {

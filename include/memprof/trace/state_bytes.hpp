@@ -16,21 +16,22 @@ namespace memprof::inline MEMPROF_ABI::detail {
 
 /// Revision of the saved states that memprof writes; it also reads earlier ones, which lack the later sections. Sections of other
 /// kinds come after the known ones.
-inline constexpr std::uint32_t state_revision = 3;
+inline constexpr std::uint32_t state_revision = 4;
 
 /// The sections of a saved state, in this order; those for a space and its blocks occur once per space.
 enum class state_section : std::uint8_t {
-  operations = 1,  ///< the tree of operations
-  ledger,          ///< the ledger's state besides its spaces and threads
-  space,           ///< a space's state besides its live blocks
-  blocks,          ///< the live blocks of a space
-  threads,         ///< threads and their open operations
-  thread_usage,    ///< what threads and operations have done so far
-  checkpoints,     ///< the kept checkpoints
-  memories,        ///< joint peaks of memories shared by several spaces
-  step_ends,       ///< what owners had at the ends of steps; since revision 2
-  adoptions,       ///< which threads work for another one's operation; since revision 3, like the next
-  inferred,        ///< what operations have allocated by inference
+  operations = 1,    ///< the tree of operations
+  ledger,            ///< the ledger's state besides its spaces and threads
+  space,             ///< a space's state besides its live blocks
+  blocks,            ///< the live blocks of a space
+  threads,           ///< threads and their open operations
+  thread_usage,      ///< what threads and operations have done so far
+  checkpoints,       ///< the kept checkpoints
+  memories,          ///< joint peaks of memories shared by several spaces
+  step_ends,         ///< what owners had at the ends of steps; since revision 2
+  adoptions,         ///< which threads work for another one's operation; since revision 3, like the next
+  inferred,          ///< what operations have allocated by inference
+  freed_categories,  ///< what was live at a peak and is freed, by category; since revision 4
 };
 
 /// Appends numbers to a saved state, in pages that the hooks do not see.

@@ -28,22 +28,6 @@ def has_command(arguments: list[str]) -> bool:
     return any(argument in ("-m", "--") or argument.endswith((".py", ".pyw")) for argument in arguments)
 
 
-def asks_for_help(arguments: list[str]) -> bool:
-    """Whether an option of `memprof fit` itself asks for help, rather than one of the script."""
-    for argument in arguments:
-        if argument in ("-h", "--help"):
-            return True
-        if argument in ("-m", "--") or argument.endswith((".py", ".pyw")):
-            return False
-    return False
-
-
-def print_help() -> None:
-    from ._help import HELP
-
-    print(HELP, end="", flush=True)
-
-
 def main(arguments: list[str]) -> int:
     """Answers on the standard output. Returns the exit status."""
     from ._request import Request
@@ -97,12 +81,14 @@ def _status_of_failure(request: Request, given: Outcome) -> int | None:
     if given.failed:
         if given.output and not request.shows_output:
             print(given.output, end="", file=sys.stderr)
-        print(f"memprof fit: {request.script} {given.failure}", file=sys.stderr)
+        print(f"memprof fit: {request.script} {given.failure}{request.misplaced if given.status else ''}", file=sys.stderr)
         return given.status
     if given.live == 0:
         advice = f"used no memory of {request.space}: does it move its model to \"cuda\", and train in its own process?"
         if request.is_program:
             advice = "recorded nothing: does it have a memprof::session, and allocate through memprof::memory_resource?"
-        print(f"memprof fit: {request.script} {given.how_it_ended} and {advice}", file=sys.stderr)
+        if given.output and not request.shows_output:
+            print(given.output, end="", file=sys.stderr)
+        print(f"memprof fit: {request.script} {given.how_it_ended} and {advice}{request.misplaced}", file=sys.stderr)
         return BAD_INPUT
     return None

@@ -28,6 +28,8 @@ class Outcome:
     live: int = 0
     #: That, in the blocks of the allocator, which rounds sizes.
     allocated: int = 0
+    #: In all requests of the run together.
+    taken: int = 0
     #: What the allocator would reserve of a device without a limit.
     reserved: int = 0
     #: All parts, with the CUDA context and what else is not the allocator's.

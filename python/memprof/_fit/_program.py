@@ -76,7 +76,7 @@ class ProgramTrials:
         if best is None:
             return
         _, path, space = best
-        outcome.live = space.cumulative_peak
+        outcome.live, outcome.taken = space.cumulative_peak, space.allocations
         if space.name == self._request.space:
             trace, request = _core.Trace(path), self._request
 

@@ -9,6 +9,7 @@ import textwrap
 from .. import _core
 from .._closed_pipe import discard_output
 from ._changes import AUTOCAST, DEFAULT_DTYPE, ONE_BY_ONE, RECOMPUTE
+from ._request import batch_variables
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -170,7 +171,8 @@ class Report:
         """With the time of each trial."""
         request, given = self._request, self._given
         if request.number is None and not request.only_as_given:
-            advice = "name an option of the script or a variable, --vary OPTION or --vary env:NAME"
+            variable = variables[0] if (variables := batch_variables()) else "NAME"
+            advice = f"name an option of the script or a variable, --vary OPTION or --vary env:{variable}"
             self._row("Largest", f"no number to vary was found: {advice}")
         how = "up to its end" if given.ended == "end" else f"of {given.steps} optimizer steps"
         estimated = ", sizes estimated in part" if given.is_estimated else ""

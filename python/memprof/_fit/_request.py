@@ -6,6 +6,7 @@ import os
 import re
 
 from .. import _core
+from .._script_help import misplaced
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,6 +35,11 @@ _BATCH_NAMES = (
 def plain_name(option: str) -> str:
     """`--model.batch-size` and `batch_size=` are the same number."""
     return option.rstrip("=").lstrip("-").replace("-", "_").rpartition(".")[2].lower()
+
+
+def batch_variables() -> list[str]:
+    """The variables of the environment that are called like a batch size and hold a whole number."""
+    return [name for name, text in os.environ.items() if text.isdecimal() and int(text) and plain_name(name) in _BATCH_NAMES]
 
 
 class Number:
@@ -105,8 +111,10 @@ class Request:
         self.script = self.command[1] if self.command[0] == "-m" else os.path.basename(self.command[0])
         if self.command[0] != "-m" and not self.is_program and not os.path.isfile(self.command[0]):
             raise _core.Error(f"cannot open '{self.command[0]}': no such file")
+        #: What to add to a message if the script got an option of memprof's; "" if it got none.
+        self.misplaced = "" if self.is_program else misplaced(self.command, (*_VALUES, *_FLAGS), "memprof fit")
         if "--device" not in values:
-            raise _core.Error(f"--device is missing: {_USAGE}")
+            raise _core.Error(f"--device is missing{self.misplaced or f': {_USAGE}'}")
         self.shows_output = "--show-output" in flags
         self.as_json = "--json" in flags
         self.json_file = values.get("--json-out", "")

@@ -70,10 +70,12 @@ class _Search:
         return low, min((number for number in self.tried if number > low), default=None)
 
     def same_from(self) -> int:
-        """The lesser of two numbers, at least a doubling apart, with the same peak, where all that were tried fit."""
+        """The lesser of two numbers, at least a doubling apart, with the same memory, where all that were tried fit. The peak alone may
+        be that of the optimizer's step, which a greater number exceeds."""
         numbers = sorted(number for number in self.tried if self.answers(number))
         for number in numbers[:-1]:
-            if numbers[-1] >= 2 * number and self.tried[numbers[-1]].allocated <= self.tried[number].allocated:
+            less, more = self.tried[number], self.tried[numbers[-1]]
+            if numbers[-1] >= 2 * number and more.allocated <= less.allocated and more.taken <= less.taken:
                 return number
         return 0
 

@@ -24,10 +24,10 @@ _PATIENCE = 4
 
 class StepCounter:
     """Counts the steps of all optimizers that are made from now on, and calls `end` once each has made `steps`. Those in the capture of a
-    CUDA graph count when it is replayed, and those that warm it up do not."""
+    CUDA graph count when it is replayed, and those that warm it up do not. `observe` is called with each step that counts."""
 
-    def __init__(self, steps: int, end: Callable[[], object]) -> None:
-        self._limit, self._end, self._process = steps, end, os.getpid()
+    def __init__(self, steps: int, end: Callable[[], object], observe: Callable[[], object] | None = None) -> None:
+        self._limit, self._end, self._observe, self._process = steps, end, observe, os.getpid()
         self._counts: weakref.WeakKeyDictionary[torch.optim.Optimizer, int] = weakref.WeakKeyDictionary()
         self._of_graphs: weakref.WeakKeyDictionary[Any, list[torch.optim.Optimizer]] = weakref.WeakKeyDictionary()
         self._warm_ups = 0
@@ -64,6 +64,8 @@ class StepCounter:
 
     def _count(self, optimizer: torch.optim.Optimizer) -> None:
         self._counts[optimizer] = self._counts.get(optimizer, 0) + 1
+        if self._observe is not None:
+            self._observe()
         counts = list(self._counts.values())
         if min(counts) >= self._limit or max(counts) >= _PATIENCE * self._limit:
             self._end()

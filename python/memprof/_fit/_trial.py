@@ -93,7 +93,7 @@ class Trial:
         if space is None:
             return
         trace = self._capture.trace
-        outcome.live = space.cumulative_peak
+        outcome.live, outcome.taken = space.cumulative_peak, space.allocations
 
         fraction = _core._claimed_memory_fraction()
         allowed = f"per_process_memory_fraction:{max(fraction, 1e-9):.9f}" if fraction < 1 else ""

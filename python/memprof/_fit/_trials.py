@@ -135,10 +135,12 @@ class Trials:
 
 
 def last_of(output: str) -> str:
-    """What was printed last, enough for a traceback."""
+    """What was printed last, in whole lines, enough for a traceback."""
     with open(output, "rb") as file:
-        file.seek(max(os.path.getsize(output) - _KEPT_OUTPUT, 0))
-        return file.read().decode(errors="replace")
+        first = os.path.getsize(output) - _KEPT_OUTPUT
+        file.seek(max(first, 0))
+        text = file.read().decode(errors="replace")
+    return text if first <= 0 else f"...\n{text.partition(chr(10))[2] or text}"
 
 
 def _wait(child: int, seconds: int) -> int | None:

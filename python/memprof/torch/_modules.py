@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 
 import torch
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 class ModuleScopes:
     """From its construction to `remove`, each call of a module is an operation, named by the module's place in its parent.
 
-    Parameters and buffers are named when a module registers them, by their path when the outermost module is first called; the
-    state of optimizers, after the step that creates it. With `whole_paths`, an operation is named by the module's whole path, which is
+    Parameters and buffers are named when a module registers them or is copied, by their path when the outermost module is first
+    called; the state of optimizers, after the step that creates it. With `whole_paths`, an operation is named by the module's whole path, which is
     in the name of its backward pass, too: "gradients of h.3.mlp". `steps` hear of calls.
     """
 
@@ -43,10 +44,13 @@ class ModuleScopes:
         ]
         self._original: Callable[..., Any] = torch.nn.Module._call_impl
         setattr(torch.nn.Module, "_call_impl", self._call(steps))
+        self._original_setstate: Callable[..., Any] = torch.nn.Module.__setstate__
+        setattr(torch.nn.Module, "__setstate__", self._setstate())
 
     def remove(self) -> None:
         if self._undo:
             setattr(torch.nn.Module, "_call_impl", self._original)
+            setattr(torch.nn.Module, "__setstate__", self._original_setstate)
         while self._undo:
             self._undo.pop()()
 
@@ -72,6 +76,21 @@ class ModuleScopes:
                 scope.exit()
 
         return call
+
+    def _setstate(self) -> Callable[..., Any]:
+        """A copy by `copy.deepcopy`, as an average of the weights (EMA) is, and a module that is read registers nothing. Its parts have
+        their tensors before it has them, so the outermost module names all by their path."""
+        original = self._original_setstate
+
+        @functools.wraps(original)
+        def set_state(module: torch.nn.Module, state: Any) -> None:
+            original(module, state)
+            for path, parameter in module.named_parameters():
+                _core._annotate_tensor(parameter._cdata, _path_in(module, path), "parameter")
+            for path, buffer in module.named_buffers():
+                _core._annotate_tensor(buffer._cdata, _path_in(module, path), "other")
+
+        return set_state
 
     def _name_tree(self, root: torch.nn.Module) -> NamedModule:
         """Names a module and those below it. A list of modules is never called: its modules bear its name, as in `h.3`."""
@@ -109,3 +128,8 @@ class ModuleScopes:
             for part, tensor in state.items():
                 if torch.is_tensor(tensor):
                     _core._annotate_tensor(tensor._cdata, f"{name}.{part}", "optimizer_state")
+
+
+def _path_in(module: torch.nn.Module, path: str) -> str:
+    """What belongs to the module itself has the module's class before it, as where it is registered."""
+    return path if "." in path else f"{type(module).__name__}.{path}"

@@ -208,4 +208,24 @@ TEST_CASE("waterfall text: caveats of the recordings are notes, under the title 
   CHECK(to_json(of)["caveats"] == std::vector<std::string>{"both clocks stood still", "measured: 12 bytes were not recorded"});
 }
 
+TEST_CASE("waterfall text: columns say how many steps they rest on") {
+  memprof::waterfall shown = sample();
+  CHECK_THAT(memprof::to_text(shown), !ContainsSubstring("Steps"));
+  shown.columns[0].training_steps = 1;
+  shown.columns[1].script = memprof::script_run{2, 2, 0};
+  shown.columns[2].script = memprof::script_run{1, 2, 1};
+  for (std::size_t index = 1; index < 3; ++index)
+    shown.columns[index].training_steps = shown.columns[index].script->optimizer_steps;
+  CHECK_THAT(memprof::to_text(shown),
+             ContainsSubstring("Steps     estimate: one step\n"
+                               "          no dispatch: the first 2 optimizer steps of the script\n"
+                               "          measured: 1 optimizer step, then the script ended: 2 were asked for\n"));
+  CHECK_THAT(memprof::to_text(shown), ContainsSubstring("the script made different numbers of optimizer steps in its runs"));
+  const nlohmann::ordered_json columns = memprof::to_json(shown).at("columns");
+  CHECK(columns.at(0).at("optimizer_steps") == 1);
+  CHECK(columns.at(0).at("script_ended").is_null());
+  CHECK(columns.at(2).at("optimizer_steps") == 1);
+  CHECK(columns.at(2).at("script_ended") == true);
+}
+
 }  // namespace memprof_tests::report_waterfall_text

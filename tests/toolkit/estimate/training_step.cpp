@@ -449,7 +449,7 @@ TEST_CASE("training step: what cannot be is refused by name") {
   refused({}, {.recompute = recomputation_kind::selective}, "selective recomputation needs the layers of PyTorch");
   refused({}, {.float32_logits = true}, "float32 logits need the layers of PyTorch");
   refused(memprof::find_decoder("mixtral-8x7b").model,
-          {.recompute = recomputation_kind::selective, .layers = memprof::torch_layers}, "unknown for experts");
+          {.recompute = recomputation_kind::selective, .layers = memprof::torch_layers}, "not estimated for experts");
   refused({}, {.pipeline_stage = 1}, "pipeline_stage is 1, but must be at least -1 and less than 1");
   refused({}, {.batch_size = 1'000'000'000, .seq_len = 1'000'000'000}, "63 bits");
   refused({.layers = 100'000}, {.batch_size = 1'000'000, .seq_len = 100'000}, "63 bits");

@@ -143,20 +143,37 @@ TEST_CASE("live sets: an owner of many small blocks has the category of most of 
     const profile made = driver.finished_profile();
     CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, "optimizer_state"});
   }
-  SECTION("but not of those that are freed") {
+  SECTION("and of those that are freed in the same segment") {
     driver.free(4096);
+    driver.free(8192);
     driver.snapshot("A");
     const profile made = driver.finished_profile();
-    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, ""});
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, "optimizer_state"});
+  }
+  SECTION("or in a later one, before a greater peak of another") {
+    driver.snapshot("A");
+    for (std::uint64_t block = 1; block <= 4; ++block) driver.free(block * 4096);
+    driver.snapshot("B");
+    const profile made = driver.finished_profile();
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, "optimizer_state"});
+  }
+  SECTION("but not of those that were freed before a greater peak") {
+    for (std::uint64_t block = 1; block <= 3; ++block) driver.free(block * 4096);
+    driver.begin("step");
+    driver.allocate(0x40000, 1000);
+    driver.end("step");
+    driver.snapshot("A");
+    const profile made = driver.finished_profile();
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 1100, 2, ""});
   }
   SECTION("nor of those that came after the peak") {
     for (std::uint64_t block = 1; block <= 3; ++block) driver.free(block * 4096);
     driver.begin("step");
-    driver.allocate(4096, 300, {.tag = state});
+    driver.allocate(4096, 300, {.tag = driver.tag_of(memprof::category::temporary)});
     driver.end("step");
     driver.snapshot("A");
     const profile made = driver.finished_profile();
-    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, ""});
+    CHECK(made.space("cpu").live_at_peak.by_operation[0] == owned_bytes{"step", 400, 4, "optimizer_state"});
   }
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memprof/ledger/facet/capacity.hpp>
+#include <memprof/ledger/freed_categories.hpp>
 #include <memprof/ledger/operation_stats.hpp>
 #include <memprof/ledger/saved_state/facets.hpp>
 #include <memprof/ledger/saved_state/segments.hpp>
@@ -115,6 +116,41 @@ struct saved_spaces : saved_values {
       }
     });
     state.require(!part.operations_.empty() && part.operations_.size() <= operation_count);
+  }
+
+  /// What was live at the peaks of the open segment and of the finished ones, and is freed.
+  template <class State, class Space>
+  static void freed_since_peaks(State& state, Space& part) noexcept {
+    state.amounts(part.overall_ordinal_);
+    state.require(part.overall_ordinal_ <= part.ordinal_);
+    freed(state, part.freed_of_open_, part.epoch_, part.operations_.size());
+    freed(state, part.freed_of_overall_, part.overall_epoch_, part.operations_.size());
+  }
+
+  template <class State, class Freed>
+  static void freed(State& state, Freed& part, std::uint64_t epoch, std::size_t operation_count) noexcept {
+    std::size_t count = 0;
+    if constexpr (!State::reads) {
+      for (std::size_t each = 0; each < part.operation_count(); ++each) count += part.of(epoch, each) != category_sums{} ? 1 : 0;
+    }
+    state.number(count);
+    for (std::size_t operation = 0; count != 0 && !state.has_failed(); ++operation) {
+      category_sums sums{};
+      if constexpr (!State::reads) {
+        sums = part.of(epoch, operation);
+        if (sums == category_sums{}) continue;
+      }
+      state.number(operation);
+      state.require(operation < operation_count);
+      for (std::int64_t& bytes : sums) state.amounts(bytes);
+      if constexpr (State::reads) {
+        if (state.has_failed()) return;
+        category_sums* const known = part.find_or_make(epoch, operation);
+        state.require(known != nullptr);
+        if (known != nullptr) *known = sums;
+      }
+      --count;
+    }
   }
 
   /// What operations have allocated by inference.
