@@ -12166,8 +12166,8 @@ class growth_rule {
   static constexpr std::size_t least_rises = 4;
   static constexpr std::size_t fewest_of_noise = 32;  ///< parts: in fewer, numbers rise by chance
 
-  /// The verdict if growth begins with the rise of that number. Behind a setup, whose parts have what comes and goes as well, their
-  /// least bytes are what there was before.
+  /// The verdict if growth begins with the rise of that number. Behind a setup, whose parts have what comes and goes as well,
+  /// their least bytes are what there was before.
   [[nodiscard, gnu::cold]] growth_stretch judge_from(std::size_t begin, std::int64_t part_bytes::*before) const noexcept {
     growth_stretch found;
     found.end = count_ - 1;
