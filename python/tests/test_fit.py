@@ -551,6 +551,7 @@ def test_no_number_tried_above_the_edge_fits(seed: int) -> None:
         ("epoch/Optimizer.step#SGD.step/aten::add", "the optimizer's step (SGD)"),
         ("aten::to/aten::_to_copy", "aten::to, outside of every module"),
         ("", "no operation"),
+        ("PowBackward0/aten::mul", "backward (PowBackward0), outside of every module"),
     ],
 )
 def test_a_place_is_said_as_one_would(path: str, place: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 import sys
 import textwrap
 
@@ -31,6 +32,8 @@ def place_of(path: str) -> str:
             return f"the optimizer's step ({part.partition('#')[2].partition('.')[0]})"
         if part.startswith(_BACKWARD):
             return f"backward of {part[len(_BACKWARD) :]}"
+        if re.fullmatch(r"\w+Backward\d+", part):
+            return f"backward ({part}), outside of every module"
     modules = list(itertools.takewhile(lambda part: "::" not in part, parts))
     return f"forward of {modules[-1]}" if modules and path else f"{parts[0]}, outside of every module" if path else "no operation"
 
