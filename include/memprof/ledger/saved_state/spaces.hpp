@@ -131,7 +131,9 @@ struct saved_spaces : saved_values {
   static void freed(State& state, Freed& part, std::uint64_t epoch, std::size_t operation_count) noexcept {
     std::size_t count = 0;
     if constexpr (!State::reads) {
-      for (std::size_t each = 0; each < part.operation_count(); ++each) count += part.of(epoch, each) != category_sums{} ? 1 : 0;
+      for (std::size_t each = 0; each < part.operation_count(); ++each) {
+        if (part.of(epoch, each) != category_sums{}) ++count;
+      }
     }
     state.number(count);
     for (std::size_t operation = 0; count != 0 && !state.has_failed(); ++operation) {
