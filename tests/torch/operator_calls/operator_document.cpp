@@ -94,14 +94,23 @@ void write_counts(std::ostream& out, const tally& all) {
       << all.equal_sums << " | " << all.listed << " | " << all.silent_errors << " |\n";
 }
 
+/// How many operators are simulated in each way.
+std::string tables_of_ways(const std::vector<operator_state>& states) {
+  std::map<std::string, std::size_t> on_cpu;
+  std::map<std::string, std::size_t> on_cuda;
+  for (const operator_state& state : states) {
+    ++on_cpu[state.on_cpu];
+    ++on_cuda[state.on_cuda];
+  }
+  std::string text = "| on the CPU | operators |\n|---|---:|\n";
+  for (const auto& [way, count] : on_cpu) text += "| " + way + " | " + std::to_string(count) + " |\n";
+  text += "\n| on fake CUDA | operators |\n|---|---:|\n";
+  for (const auto& [way, count] : on_cuda) text += "| " + way + " | " + std::to_string(count) + " |\n";
+  return text;
+}
+
 void write_document(std::ostream& out, const findings& found) {
   const std::vector<operator_state> states = states_of_all_operators();
-  std::map<std::string, std::size_t> ways;
-  std::map<std::string, std::size_t> ways_on_cuda;
-  for (const operator_state& state : states) {
-    ++ways[state.on_cpu];
-    ++ways_on_cuda[state.on_cuda];
-  }
   out << "# libtorch's operators, and how each is simulated\n\n"
          "Written by `memprof_torch_tests \"torch no_dispatch: writes docs/torch_operators.md\"`, with libtorch "
       << TORCH_VERSION << ": all " << states.size()
@@ -130,10 +139,7 @@ void write_document(std::ostream& out, const findings& found) {
     write_counts(out, counts);
   }
   out << "\n## Ways\n\n[How an operator is simulated](torch_no_dispatch.md#how-an-operator-is-simulated) describes them.\n\n"
-         "| on the CPU | operators |\n|---|---:|\n";
-  for (const auto& [way, count] : ways) out << "| " << way << " | " << count << " |\n";
-  out << "\n| on fake CUDA | operators |\n|---|---:|\n";
-  for (const auto& [way, count] : ways_on_cuda) out << "| " << way << " | " << count << " |\n";
+      << tables_of_ways(states);
   out << "\n## Operators\n\nWithout `aten::`. The family is the header under `backend/torch/rules/` that has the rule.\n\n"
          "| operator | on the CPU | on fake CUDA | family | judged | equal results | net | peak | sum | listed | differ silently "
          "|\n"
@@ -177,7 +183,9 @@ TEST_CASE("torch no_dispatch: docs/torch_operators.md has every operator, and ho
   if (text.find("with libtorch " TORCH_VERSION ":") == std::string::npos) SKIP("it was written with another libtorch");
   std::size_t rows = 0;
   const std::set<std::string> called = operators_with_calls();
-  for (const operator_state& state : states_of_all_operators()) {
+  const std::vector<operator_state> states = states_of_all_operators();
+  CHECK(text.find(tables_of_ways(states)) != std::string::npos);
+  for (const operator_state& state : states) {
     const std::string row = row_of(state);
     INFO(row);
     const std::size_t place = text.find("\n" + row);
