@@ -313,7 +313,8 @@ struct counting_allocator {
         return 0;
       },
       [](void*) -> std::uint64_t { return 0; },
-      [](void*) { return true; }};
+      [](void*) { return true; },
+      [](void*) {}};
 
   counting_allocator() { memprof::detail::fake_cuda_device.set_allocator(&calls); }
   ~counting_allocator() { memprof::detail::fake_cuda_device.set_allocator(nullptr); }
