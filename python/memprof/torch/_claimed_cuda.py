@@ -13,8 +13,8 @@ from torch.utils._device import DeviceContext
 
 from .. import _core
 from . import _claimed_graphs, _claimed_runtime, _claimed_types
-from ._patches import Patches
 from ._copy_warning import warn_of_copy
+from ._patches import Patches
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

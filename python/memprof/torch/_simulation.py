@@ -13,8 +13,8 @@ from torch.nn.parallel import distributed as _data_parallel
 from torch.utils.data._utils import worker as _loader_worker
 
 from .. import _core
-from ._nominal_numbers import list_float, nominal_item, nominal_list
 from ._copy_warning import warn_of_copy
+from ._nominal_numbers import list_float, nominal_item, nominal_list
 from ._patches import Patches
 
 TYPE_CHECKING = False
