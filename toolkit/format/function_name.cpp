@@ -68,7 +68,7 @@ void for_each_outside(std::string_view text, Visit&& visit) {
   }
 }
 
-/// The size of what stands in brackets at the begin of the text, with them; `npos` if it does not end.
+/// The size of what stands in brackets at the start of the text, with them; `npos` if it does not end.
 [[nodiscard]] std::size_t bracketed_size(std::string_view text) {
   std::size_t size = text.npos;
   for_each_outside(text, [&](std::size_t at, bool, bool is_closed) {
@@ -200,7 +200,7 @@ void add_list(std::string& text, std::string_view list, std::size_t depth) {
   text += width_of(whole) > widest_class_list ? folded_list : std::string_view{whole};
 }
 
-/// The size of a member function's qualifiers at the begin of the text: " const" and its like.
+/// The size of a member function's qualifiers at the start of the text: " const" and its like.
 [[nodiscard]] std::size_t qualifiers_size(std::string_view text) {
   std::size_t size = 0;
   for (bool is_found = true; is_found;) {

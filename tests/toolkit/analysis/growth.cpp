@@ -68,7 +68,7 @@ TEST_CASE("growth: state made lazily before it begins does not count as its begi
   CHECK(found.since_step <= 600);
 }
 
-TEST_CASE("growth: what is set up at the begin of the run, however large, does not hide what grows later") {
+TEST_CASE("growth: what is set up at the start of the run, however large, does not hide what grows later") {
   for (const std::int64_t steps : {64, 200, 1'000, 10'000}) {
     for (const std::int64_t percent : {1, 5, 10}) {
       for (const std::int64_t setup : {100, 1'000, 1'000'000}) {  // times what the run grows by in a step

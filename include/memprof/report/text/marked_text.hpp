@@ -26,7 +26,7 @@ struct text_part {
 };
 
 /// A part begins with a mark that says what it is: one of 15 control characters, five emphases each for words, names and paths.
-/// Words without emphasis need none at the begin of a cell. No text contains those characters: `on_one_line` escapes them.
+/// Words without emphasis need none at the start of a cell. No text contains those characters: `on_one_line` escapes them.
 inline constexpr char first_part_mark = 0x0e;
 inline constexpr char part_mark_count = 15;
 
