@@ -38,6 +38,10 @@ foreach(program IN ITEMS strict single_header)
       cd '${CMAKE_CURRENT_BINARY_DIR}' && rm -f single_header.memtrace && '${single_header_program}_${program}'")
 endforeach()
 
+memprof_add_static_test("single header: its parts compile with MEMPROF_ENABLED=0" ${CMAKE_CXX_COMPILER} -std=c++20 -fsyntax-only
+  -Wall -Wextra -Werror -DMEMPROF_ENABLED=0 -DMEMPROF_WITH_ALL -DMEMPROF_WITH_NEW_DELETE -DMEMPROF_WITH_MALLOC
+  -DMEMPROF_WITH_CUDA_RUNTIME -I${PROJECT_SOURCE_DIR}/single_include -x c++ -include memprof/memprof.hpp /dev/null)
+
 # A tree with one fault each, which the layer check must find.
 file(GLOB_RECURSE faulty_headers CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.hpp
   ${CMAKE_CURRENT_SOURCE_DIR}/layers/*.cpp)

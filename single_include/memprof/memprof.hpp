@@ -353,293 +353,6 @@ inline void unmap_pages(void* pages, std::size_t bytes) noexcept {
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
-// ---- <memprof/detail/page_array.hpp>
-#include <cstddef>
-#include <cstring>
-#include <limits>
-#include <type_traits>
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// The part of a `page_array` that does not depend on the element type, so that it is compiled only once.
-class page_storage {
- public:
-  page_storage() = default;
-  page_storage(page_storage&& other) noexcept { swap(other); }
-  page_storage& operator=(page_storage&& other) noexcept {
-    swap(other);
-    return *this;
-  }
-  ~page_storage() { unmap_pages(data_, capacity_bytes_); }
-
-  [[nodiscard]] std::size_t size() const noexcept { return size_; }
-  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
-  /// Bytes taken from the system.
-  [[nodiscard]] std::size_t bytes() const noexcept { return capacity_bytes_; }
-
- protected:
-  /// Makes room for `count` elements of `element_bytes`; false if the system has no memory.
-  [[nodiscard]] bool reserve_elements(std::size_t count, std::size_t element_bytes) noexcept {
-    if (count > std::numeric_limits<std::size_t>::max() / 2 / element_bytes) return false;
-    if (count * element_bytes <= capacity_bytes_) return true;
-    std::size_t wanted = capacity_bytes_ == 0 ? (4096 + element_bytes - 1) / element_bytes * element_bytes : capacity_bytes_;
-    while (wanted < count * element_bytes) wanted *= 2;
-    void* const data = map_pages(wanted);
-    if (data == nullptr) return false;
-    if (size_ != 0) std::memcpy(data, data_, size_ * element_bytes);
-    unmap_pages(data_, capacity_bytes_);
-    data_ = data;
-    capacity_bytes_ = wanted;
-    return true;
-  }
-
-  /// Sets the size; new elements are zero. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool resize_elements(std::size_t count, std::size_t element_bytes) noexcept {
-    if (!reserve_elements(count, element_bytes)) return false;
-    if (count > size_) {
-      std::memset(static_cast<char*>(data_) + size_ * element_bytes, 0, (count - size_) * element_bytes);
-    }
-    size_ = count;
-    return true;
-  }
-
-  void swap(page_storage& other) noexcept {
-    void* const data = data_;
-    const std::size_t size = size_;
-    const std::size_t capacity_bytes = capacity_bytes_;
-    data_ = other.data_;
-    size_ = other.size_;
-    capacity_bytes_ = other.capacity_bytes_;
-    other.data_ = data;
-    other.size_ = size;
-    other.capacity_bytes_ = capacity_bytes;
-  }
-
-  void* data_ = nullptr;
-  std::size_t size_ = 0;
-  std::size_t capacity_bytes_ = 0;
-};
-
-/// A growing array of trivial elements in pages of its own, for memory that must stay invisible to the hooks. New elements are
-/// zero. Operations that grow it report failure instead of throwing.
-template <class T>
-class page_array : public page_storage {
-  static_assert(std::is_trivially_copyable_v<T>);
-
- public:
-  [[nodiscard]] T* data() noexcept { return static_cast<T*>(data_); }
-  [[nodiscard]] const T* data() const noexcept { return static_cast<const T*>(data_); }
-  [[nodiscard]] T& operator[](std::size_t index) noexcept { return data()[index]; }
-  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return data()[index]; }
-  [[nodiscard]] T* begin() noexcept { return data(); }
-  [[nodiscard]] T* end() noexcept { return data() + size_; }
-  [[nodiscard]] const T* begin() const noexcept { return data(); }
-  [[nodiscard]] const T* end() const noexcept { return data() + size_; }
-  [[nodiscard]] T& back() noexcept { return data()[size_ - 1]; }
-
-  /// Makes room for `count` elements; false if the system has no memory.
-  [[nodiscard]] bool reserve(std::size_t count) noexcept { return reserve_elements(count, sizeof(T)); }
-
-  /// Sets the size; new elements are zero. False, with nothing changed, if the system has no memory.
-  [[nodiscard]] bool resize(std::size_t count) noexcept { return resize_elements(count, sizeof(T)); }
-
-  [[nodiscard]] bool push_back(const T& value) noexcept {
-    const T copy = value;  // `value` may lie in pages that growing unmaps
-    if (!reserve(size_ + 1)) return false;
-    data()[size_++] = copy;
-    return true;
-  }
-
-  void pop_back() noexcept { --size_; }
-  void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
-  void clear() noexcept { size_ = 0; }
-  /// Drops all elements after the first `count`.
-  void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_1
-
-#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
-#define MEMPROF_SINGLE_HEADER_2
-
-// ---- <memprof/record/phantom_addresses.hpp>
-#include <bit>
-#include <cstddef>
-#include <cstdint>
-#include <utility>
-
-#if defined(__unix__) || defined(__APPLE__)
-#include <sys/mman.h>
-#endif
-
-namespace memprof::inline MEMPROF_ABI::detail {
-
-/// Hands out addresses without memory behind them: unique among those in use, aligned, never readable or writable.
-///
-/// They come from one range of address space, reserved without access rights, so that touching one faults and the range costs no
-/// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; its own memory
-/// grows with the greatest number of blocks that were free at once.
-class phantom_addresses {
- public:
-  /// Every address is a multiple of this, as with device allocators, and of the requested alignment.
-  static constexpr std::size_t least_alignment = 64;
-
-  /// Reserves as much address space as the system allows, up to 64 TiB. If it allows none, `take` fails.
-  phantom_addresses() noexcept {
-#if defined(__unix__) || defined(__APPLE__)
-    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
-    for (unsigned bits = 46; bits >= 36; --bits) {
-      const std::size_t bytes = std::size_t{1} << bits;
-      void* const range = ::mmap(nullptr, bytes, PROT_NONE, flags, -1, 0);
-      if (range == MAP_FAILED) continue;
-      first_ = next_ = reinterpret_cast<std::uintptr_t>(range);
-      last_ = first_ + bytes;
-      break;
-    }
-#endif
-  }
-  phantom_addresses(const phantom_addresses&) = delete;
-  phantom_addresses& operator=(const phantom_addresses&) = delete;
-  ~phantom_addresses() {
-#if defined(__unix__) || defined(__APPLE__)
-    if (first_ != 0) ::munmap(reinterpret_cast<void*>(first_), last_ - first_);
-#endif
-  }
-
-  /// False if the system had no room to reserve.
-  [[nodiscard]] bool is_usable() const noexcept { return first_ != 0; }
-
-  /// Whether an address lies in the reserved range. Safe in a signal handler.
-  [[nodiscard]] bool contains(const void* address) const noexcept {
-    const auto value = reinterpret_cast<std::uintptr_t>(address);
-    return value >= first_ && value < last_;
-  }
-
-  /// An address for `bytes` bytes; null if the range or the profiler's memory is exhausted. `alignment` is a power of two.
-  [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept {
-    if (bytes > last_ - first_ || alignment > last_ - first_) return nullptr;
-    const shape wanted = shape_of(bytes, alignment);
-    const detail::lock_guard guard{lock_};
-    const std::size_t list = find_list(wanted);
-    if (list != no_list && lists_[list].head != 0) {
-      const std::uint32_t node = lists_[list].head;
-      lists_[list].head = nodes_[node].next;
-      nodes_[node].next = unused_;
-      unused_ = node;
-      return reinterpret_cast<void*>(nodes_[node].address);
-    }
-    const std::uintptr_t aligned = (next_ + wanted.alignment - 1) & ~(wanted.alignment - 1);
-    if (aligned < next_ || aligned > last_ || wanted.bytes > last_ - aligned) return nullptr;
-    next_ = aligned + wanted.bytes;
-    return reinterpret_cast<void*>(aligned);
-  }
-
-  /// Gives back an address that `take` returned for the same size and alignment.
-  void give_back(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-    const shape rounded = shape_of(bytes, alignment);
-    const detail::lock_guard guard{lock_};
-    // If there is no memory for the list, the address is never reused, which is safe: the range is far larger than what is live.
-    const std::size_t list = make_list(rounded);
-    if (list == no_list) return;
-    std::uint32_t node = unused_;
-    if (node != 0) {
-      unused_ = nodes_[node].next;
-    } else {
-      if (nodes_.empty() && !nodes_.push_back({})) return;  // entry 0 ends lists
-      if (!nodes_.push_back({})) return;
-      node = static_cast<std::uint32_t>(nodes_.size() - 1);
-    }
-    nodes_[node] = {reinterpret_cast<std::uintptr_t>(address), lists_[list].head};
-    lists_[list].head = node;
-  }
-
-  /// Bytes taken from the system for lists; the reserved range takes none.
-  [[nodiscard]] std::size_t bytes() const noexcept { return lists_.bytes() + nodes_.bytes(); }
-
-  /// Unlocks the lock whatever its state. Only for a child after `fork`.
-  void reset_lock() noexcept { lock_.reset(); }
-
- private:
-  struct shape {
-    std::size_t bytes;
-    std::size_t alignment;
-  };
-  /// Freed addresses of one size and alignment.
-  struct free_list {
-    std::size_t bytes;  // 0: this slot of the table is empty
-    std::size_t alignment;
-    std::uint32_t head;
-  };
-  struct free_node {
-    std::uintptr_t address;
-    std::uint32_t next;
-  };
-  static constexpr std::size_t no_list = ~std::size_t{0};
-
-  [[nodiscard]] static shape shape_of(std::size_t bytes, std::size_t alignment) noexcept {
-    const std::size_t rounded = (bytes + least_alignment - 1) & ~(least_alignment - 1);
-    return {rounded == 0 ? least_alignment : rounded, alignment < least_alignment ? least_alignment : alignment};
-  }
-
-  [[nodiscard]] std::size_t first_slot(const shape& wanted) const noexcept {
-    const std::uint64_t key = wanted.bytes * 64 + static_cast<unsigned>(std::countr_zero(wanted.alignment));
-    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 20} & (lists_.size() - 1);
-  }
-
-  /// The slot of the shape's list, or the empty slot where it would be; `no_list` if there is no table.
-  [[nodiscard]] std::size_t slot_of(const shape& wanted) const noexcept {
-    if (lists_.empty()) return no_list;
-    std::size_t slot = first_slot(wanted);
-    while (lists_[slot].bytes != 0 && (lists_[slot].bytes != wanted.bytes || lists_[slot].alignment != wanted.alignment)) {
-      slot = (slot + 1) & (lists_.size() - 1);
-    }
-    return slot;
-  }
-
-  [[nodiscard]] std::size_t find_list(const shape& wanted) const noexcept {
-    const std::size_t slot = slot_of(wanted);
-    return slot != no_list && lists_[slot].bytes != 0 ? slot : no_list;
-  }
-
-  [[nodiscard]] std::size_t make_list(const shape& wanted) noexcept {
-    const std::size_t known = find_list(wanted);
-    if (known != no_list) return known;
-    if (2 * (list_count_ + 1) > lists_.size() && !grow_lists()) return no_list;
-    const std::size_t slot = slot_of(wanted);
-    lists_[slot] = {wanted.bytes, wanted.alignment, 0};
-    ++list_count_;
-    return slot;
-  }
-
-  [[nodiscard]] bool grow_lists() noexcept {
-    detail::page_array<free_list> larger;
-    if (!larger.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
-    const detail::page_array<free_list> old{std::exchange(lists_, std::move(larger))};
-    for (const free_list& list : old) {
-      if (list.bytes != 0) lists_[slot_of({list.bytes, list.alignment})] = list;
-    }
-    return true;
-  }
-
-  std::uintptr_t first_ = 0;
-  std::uintptr_t last_ = 0;
-  std::uintptr_t next_ = 0;
-  detail::futex_lock lock_;
-  detail::page_array<free_list> lists_;
-  std::size_t list_count_ = 0;
-  detail::page_array<free_node> nodes_;
-  std::uint32_t unused_ = 0;  ///< head of the list of nodes whose address was taken again
-};
-
-}  // namespace memprof::inline MEMPROF_ABI::detail
-
-#endif  // MEMPROF_SINGLE_HEADER_2
-
-#if !defined(MEMPROF_SINGLE_HEADER_3)
-#define MEMPROF_SINGLE_HEADER_3
-
 // ---- <memprof/detail/cancellation_guard.hpp>
 #include <pthread.h>
 
@@ -1013,6 +726,112 @@ void for_each_run(const ordered_event* first, const ordered_event* last, Visitor
 }  // namespace detail
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+// ---- <memprof/detail/page_array.hpp>
+#include <cstddef>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// The part of a `page_array` that does not depend on the element type, so that it is compiled only once.
+class page_storage {
+ public:
+  page_storage() = default;
+  page_storage(page_storage&& other) noexcept { swap(other); }
+  page_storage& operator=(page_storage&& other) noexcept {
+    swap(other);
+    return *this;
+  }
+  ~page_storage() { unmap_pages(data_, capacity_bytes_); }
+
+  [[nodiscard]] std::size_t size() const noexcept { return size_; }
+  [[nodiscard]] bool empty() const noexcept { return size_ == 0; }
+  /// Bytes taken from the system.
+  [[nodiscard]] std::size_t bytes() const noexcept { return capacity_bytes_; }
+
+ protected:
+  /// Makes room for `count` elements of `element_bytes`; false if the system has no memory.
+  [[nodiscard]] bool reserve_elements(std::size_t count, std::size_t element_bytes) noexcept {
+    if (count > std::numeric_limits<std::size_t>::max() / 2 / element_bytes) return false;
+    if (count * element_bytes <= capacity_bytes_) return true;
+    std::size_t wanted = capacity_bytes_ == 0 ? (4096 + element_bytes - 1) / element_bytes * element_bytes : capacity_bytes_;
+    while (wanted < count * element_bytes) wanted *= 2;
+    void* const data = map_pages(wanted);
+    if (data == nullptr) return false;
+    if (size_ != 0) std::memcpy(data, data_, size_ * element_bytes);
+    unmap_pages(data_, capacity_bytes_);
+    data_ = data;
+    capacity_bytes_ = wanted;
+    return true;
+  }
+
+  /// Sets the size; new elements are zero. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool resize_elements(std::size_t count, std::size_t element_bytes) noexcept {
+    if (!reserve_elements(count, element_bytes)) return false;
+    if (count > size_) {
+      std::memset(static_cast<char*>(data_) + size_ * element_bytes, 0, (count - size_) * element_bytes);
+    }
+    size_ = count;
+    return true;
+  }
+
+  void swap(page_storage& other) noexcept {
+    void* const data = data_;
+    const std::size_t size = size_;
+    const std::size_t capacity_bytes = capacity_bytes_;
+    data_ = other.data_;
+    size_ = other.size_;
+    capacity_bytes_ = other.capacity_bytes_;
+    other.data_ = data;
+    other.size_ = size;
+    other.capacity_bytes_ = capacity_bytes;
+  }
+
+  void* data_ = nullptr;
+  std::size_t size_ = 0;
+  std::size_t capacity_bytes_ = 0;
+};
+
+/// A growing array of trivial elements in pages of its own, for memory that must stay invisible to the hooks. New elements are
+/// zero. Operations that grow it report failure instead of throwing.
+template <class T>
+class page_array : public page_storage {
+  static_assert(std::is_trivially_copyable_v<T>);
+
+ public:
+  [[nodiscard]] T* data() noexcept { return static_cast<T*>(data_); }
+  [[nodiscard]] const T* data() const noexcept { return static_cast<const T*>(data_); }
+  [[nodiscard]] T& operator[](std::size_t index) noexcept { return data()[index]; }
+  [[nodiscard]] const T& operator[](std::size_t index) const noexcept { return data()[index]; }
+  [[nodiscard]] T* begin() noexcept { return data(); }
+  [[nodiscard]] T* end() noexcept { return data() + size_; }
+  [[nodiscard]] const T* begin() const noexcept { return data(); }
+  [[nodiscard]] const T* end() const noexcept { return data() + size_; }
+  [[nodiscard]] T& back() noexcept { return data()[size_ - 1]; }
+
+  /// Makes room for `count` elements; false if the system has no memory.
+  [[nodiscard]] bool reserve(std::size_t count) noexcept { return reserve_elements(count, sizeof(T)); }
+
+  /// Sets the size; new elements are zero. False, with nothing changed, if the system has no memory.
+  [[nodiscard]] bool resize(std::size_t count) noexcept { return resize_elements(count, sizeof(T)); }
+
+  [[nodiscard]] bool push_back(const T& value) noexcept {
+    const T copy = value;  // `value` may lie in pages that growing unmaps
+    if (!reserve(size_ + 1)) return false;
+    data()[size_++] = copy;
+    return true;
+  }
+
+  void pop_back() noexcept { --size_; }
+  void erase(std::size_t index) noexcept { std::memmove(data() + index, data() + index + 1, (--size_ - index) * sizeof(T)); }
+  void clear() noexcept { size_ = 0; }
+  /// Drops all elements after the first `count`.
+  void truncate(std::size_t count) noexcept { size_ = count < size_ ? count : size_; }
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/label.hpp>
 #include <cstddef>
@@ -1654,7 +1473,7 @@ class [[nodiscard]] registry_guard {
 // ---- <memprof/backend/no_dispatch.hpp>
 #if MEMPROF_ENABLED
 
-#include <cstddef>
+#include <atomic>
 #endif
 
 /// @file
@@ -1665,27 +1484,6 @@ class [[nodiscard]] registry_guard {
 namespace memprof::inline MEMPROF_ABI {
 
 #if MEMPROF_ENABLED
-namespace detail {
-
-/// An address that stands for `bytes` bytes without memory behind it; null if none are left.
-[[nodiscard]] inline void* take_phantom(std::size_t bytes, std::size_t alignment) noexcept {
-  // Acquire pairs with the release in `prepare_no_dispatch`.
-  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
-  return reserved == nullptr ? nullptr : reserved->take(bytes, alignment);
-}
-
-/// Gives a reserved address back; false if `address` is not reserved and so belongs to the upstream. Blocks of a NO_DISPATCH
-/// capture may be freed long after it ended.
-[[nodiscard]] inline bool release_phantom(void* address, std::size_t bytes, std::size_t alignment) noexcept {
-  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
-  if (reserved == nullptr || !reserved->contains(address)) [[likely]]
-    return false;
-  reserved->give_back(address, bytes, alignment);
-  return true;
-}
-
-}  // namespace detail
-
 inline namespace enabled {
 
 /// Whether allocations are real, so that the program must do the work on them. False during a capture with
@@ -3949,6 +3747,215 @@ concept backend = std::default_initializable<T> && requires(T source, event_sink
 }  // namespace extend
 
 }  // namespace memprof::inline MEMPROF_ABI
+
+#endif  // MEMPROF_SINGLE_HEADER_1
+
+#if !defined(MEMPROF_SINGLE_HEADER_2) && (MEMPROF_ENABLED || defined(MEMPROF_WITH_ALL) || defined(MEMPROF_WITH_CUDA_RUNTIME))
+#define MEMPROF_SINGLE_HEADER_2
+
+// ---- <memprof/record/phantom_addresses.hpp>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+#if defined(__unix__) || defined(__APPLE__)
+#include <sys/mman.h>
+#endif
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// Hands out addresses without memory behind them: unique among those in use, aligned, never readable or writable.
+///
+/// They come from one range of address space, reserved without access rights, so that touching one faults and the range costs no
+/// memory. A freed address serves the next request of the same size and alignment. Constant time; thread-safe; its own memory
+/// grows with the greatest number of blocks that were free at once.
+class phantom_addresses {
+ public:
+  /// Every address is a multiple of this, as with device allocators, and of the requested alignment.
+  static constexpr std::size_t least_alignment = 64;
+
+  /// Reserves as much address space as the system allows, up to 64 TiB. If it allows none, `take` fails.
+  phantom_addresses() noexcept {
+#if defined(__unix__) || defined(__APPLE__)
+    constexpr int flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+    for (unsigned bits = 46; bits >= 36; --bits) {
+      const std::size_t bytes = std::size_t{1} << bits;
+      void* const range = ::mmap(nullptr, bytes, PROT_NONE, flags, -1, 0);
+      if (range == MAP_FAILED) continue;
+      first_ = next_ = reinterpret_cast<std::uintptr_t>(range);
+      last_ = first_ + bytes;
+      break;
+    }
+#endif
+  }
+  phantom_addresses(const phantom_addresses&) = delete;
+  phantom_addresses& operator=(const phantom_addresses&) = delete;
+  ~phantom_addresses() {
+#if defined(__unix__) || defined(__APPLE__)
+    if (first_ != 0) ::munmap(reinterpret_cast<void*>(first_), last_ - first_);
+#endif
+  }
+
+  /// False if the system had no room to reserve.
+  [[nodiscard]] bool is_usable() const noexcept { return first_ != 0; }
+
+  /// Whether an address lies in the reserved range. Safe in a signal handler.
+  [[nodiscard]] bool contains(const void* address) const noexcept {
+    const auto value = reinterpret_cast<std::uintptr_t>(address);
+    return value >= first_ && value < last_;
+  }
+
+  /// An address for `bytes` bytes; null if the range or the profiler's memory is exhausted. `alignment` is a power of two.
+  [[nodiscard]] void* take(std::size_t bytes, std::size_t alignment) noexcept {
+    if (bytes > last_ - first_ || alignment > last_ - first_) return nullptr;
+    const shape wanted = shape_of(bytes, alignment);
+    const detail::lock_guard guard{lock_};
+    const std::size_t list = find_list(wanted);
+    if (list != no_list && lists_[list].head != 0) {
+      const std::uint32_t node = lists_[list].head;
+      lists_[list].head = nodes_[node].next;
+      nodes_[node].next = unused_;
+      unused_ = node;
+      return reinterpret_cast<void*>(nodes_[node].address);
+    }
+    const std::uintptr_t aligned = (next_ + wanted.alignment - 1) & ~(wanted.alignment - 1);
+    if (aligned < next_ || aligned > last_ || wanted.bytes > last_ - aligned) return nullptr;
+    next_ = aligned + wanted.bytes;
+    return reinterpret_cast<void*>(aligned);
+  }
+
+  /// Gives back an address that `take` returned for the same size and alignment.
+  void give_back(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+    const shape rounded = shape_of(bytes, alignment);
+    const detail::lock_guard guard{lock_};
+    // If there is no memory for the list, the address is never reused, which is safe: the range is far larger than what is live.
+    const std::size_t list = make_list(rounded);
+    if (list == no_list) return;
+    std::uint32_t node = unused_;
+    if (node != 0) {
+      unused_ = nodes_[node].next;
+    } else {
+      if (nodes_.empty() && !nodes_.push_back({})) return;  // entry 0 ends lists
+      if (!nodes_.push_back({})) return;
+      node = static_cast<std::uint32_t>(nodes_.size() - 1);
+    }
+    nodes_[node] = {reinterpret_cast<std::uintptr_t>(address), lists_[list].head};
+    lists_[list].head = node;
+  }
+
+  /// Bytes taken from the system for lists; the reserved range takes none.
+  [[nodiscard]] std::size_t bytes() const noexcept { return lists_.bytes() + nodes_.bytes(); }
+
+  /// Unlocks the lock whatever its state. Only for a child after `fork`.
+  void reset_lock() noexcept { lock_.reset(); }
+
+ private:
+  struct shape {
+    std::size_t bytes;
+    std::size_t alignment;
+  };
+  /// Freed addresses of one size and alignment.
+  struct free_list {
+    std::size_t bytes;  // 0: this slot of the table is empty
+    std::size_t alignment;
+    std::uint32_t head;
+  };
+  struct free_node {
+    std::uintptr_t address;
+    std::uint32_t next;
+  };
+  static constexpr std::size_t no_list = ~std::size_t{0};
+
+  [[nodiscard]] static shape shape_of(std::size_t bytes, std::size_t alignment) noexcept {
+    const std::size_t rounded = (bytes + least_alignment - 1) & ~(least_alignment - 1);
+    return {rounded == 0 ? least_alignment : rounded, alignment < least_alignment ? least_alignment : alignment};
+  }
+
+  [[nodiscard]] std::size_t first_slot(const shape& wanted) const noexcept {
+    const std::uint64_t key = wanted.bytes * 64 + static_cast<unsigned>(std::countr_zero(wanted.alignment));
+    return std::size_t{(key * 0x9E3779B97F4A7C15U) >> 20} & (lists_.size() - 1);
+  }
+
+  /// The slot of the shape's list, or the empty slot where it would be; `no_list` if there is no table.
+  [[nodiscard]] std::size_t slot_of(const shape& wanted) const noexcept {
+    if (lists_.empty()) return no_list;
+    std::size_t slot = first_slot(wanted);
+    while (lists_[slot].bytes != 0 && (lists_[slot].bytes != wanted.bytes || lists_[slot].alignment != wanted.alignment)) {
+      slot = (slot + 1) & (lists_.size() - 1);
+    }
+    return slot;
+  }
+
+  [[nodiscard]] std::size_t find_list(const shape& wanted) const noexcept {
+    const std::size_t slot = slot_of(wanted);
+    return slot != no_list && lists_[slot].bytes != 0 ? slot : no_list;
+  }
+
+  [[nodiscard]] std::size_t make_list(const shape& wanted) noexcept {
+    const std::size_t known = find_list(wanted);
+    if (known != no_list) return known;
+    if (2 * (list_count_ + 1) > lists_.size() && !grow_lists()) return no_list;
+    const std::size_t slot = slot_of(wanted);
+    lists_[slot] = {wanted.bytes, wanted.alignment, 0};
+    ++list_count_;
+    return slot;
+  }
+
+  [[nodiscard]] bool grow_lists() noexcept {
+    detail::page_array<free_list> larger;
+    if (!larger.resize(lists_.empty() ? 256 : 2 * lists_.size())) return false;
+    const detail::page_array<free_list> old{std::exchange(lists_, std::move(larger))};
+    for (const free_list& list : old) {
+      if (list.bytes != 0) lists_[slot_of({list.bytes, list.alignment})] = list;
+    }
+    return true;
+  }
+
+  std::uintptr_t first_ = 0;
+  std::uintptr_t last_ = 0;
+  std::uintptr_t next_ = 0;
+  detail::futex_lock lock_;
+  detail::page_array<free_list> lists_;
+  std::size_t list_count_ = 0;
+  detail::page_array<free_node> nodes_;
+  std::uint32_t unused_ = 0;  ///< head of the list of nodes whose address was taken again
+};
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+// ---- <memprof/record/phantom_blocks.hpp>
+#include <atomic>
+#include <cstddef>
+
+/// @file
+/// Blocks of a NO_DISPATCH capture: addresses that the process reserved, without memory behind them.
+
+namespace memprof::inline MEMPROF_ABI::detail {
+
+/// An address that stands for `bytes` bytes without memory behind it; null if none are left.
+[[nodiscard]] inline void* take_phantom(std::size_t bytes, std::size_t alignment) noexcept {
+  // Acquire pairs with the release in `prepare_no_dispatch`.
+  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
+  return reserved == nullptr ? nullptr : reserved->take(bytes, alignment);
+}
+
+/// Gives a reserved address back; false if `address` is not reserved and so belongs to the upstream. Blocks of a NO_DISPATCH
+/// capture may be freed long after it ended.
+[[nodiscard]] inline bool release_phantom(void* address, std::size_t bytes, std::size_t alignment) noexcept {
+  phantom_addresses* const reserved = abi_1::process_registry.phantom.load(std::memory_order_acquire);
+  if (reserved == nullptr || !reserved->contains(address)) [[likely]]
+    return false;
+  reserved->give_back(address, bytes, alignment);
+  return true;
+}
+
+}  // namespace memprof::inline MEMPROF_ABI::detail
+
+#endif  // MEMPROF_SINGLE_HEADER_2
+
+#if !defined(MEMPROF_SINGLE_HEADER_3)
+#define MEMPROF_SINGLE_HEADER_3
 
 // ---- <memprof/backend/memory_resource.hpp>
 #include <cstddef>

@@ -14,6 +14,7 @@
 #if MEMPROF_ENABLED
 #include <memprof/record/event_sink.hpp>
 #include <memprof/record/memory_space.hpp>
+#include <memprof/record/phantom_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/memory_name.hpp>
 #endif

@@ -6,11 +6,11 @@
 #include <memprof/backend/cuda/simulated_device.hpp>
 #include <memprof/backend/cuda/simulated_pools.hpp>
 #include <memprof/backend/cuda/tracker.hpp>
-#include <memprof/backend/no_dispatch.hpp>
 #include <memprof/config.hpp>
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/detail/page_array.hpp>
 #include <memprof/record/event_sink.hpp>
+#include <memprof/record/phantom_blocks.hpp>
 #include <memprof/trace/device_description.hpp>
 
 #include <algorithm>

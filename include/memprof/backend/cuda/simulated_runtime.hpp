@@ -10,6 +10,7 @@
 #include <memprof/detail/futex_lock.hpp>
 #include <memprof/ledger/live_blocks.hpp>
 #include <memprof/record/event_sink.hpp>
+#include <memprof/record/phantom_blocks.hpp>
 #include <memprof/record/recorder.hpp>
 #include <memprof/trace/device_description.hpp>
 
