@@ -22866,10 +22866,12 @@ struct text_unit {
 }
 
 [[nodiscard]] constexpr text_unit unit_at(std::string_view text, std::size_t index) noexcept {
-  constexpr std::size_t escape = std::string_view{"\\x1b"}.size();
-  const std::string_view rest = text.substr(index, escape);
-  if (rest.size() == escape && rest.starts_with("\\x") && is_hex_digit(rest[2]) && is_hex_digit(rest[3])) return {escape, escape};
-  if (rest.starts_with("\\n") || rest.starts_with("\\t")) return {2, 2};
+  if (text[index] == '\\') {
+    constexpr std::size_t escape = std::string_view{"\\x1b"}.size();
+    const std::string_view rest = text.substr(index, escape);
+    if (rest.size() == escape && rest[1] == 'x' && is_hex_digit(rest[2]) && is_hex_digit(rest[3])) return {escape, escape};
+    if (rest.size() > 1 && (rest[1] == 'n' || rest[1] == 't')) return {2, 2};
+  }
   const utf8_character character = utf8_at(text, index);
   return {character.size, columns_of(character.code)};
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { after, before, describe, it } from 'node:test';
-import { countProcessorTime, eventually, exactBytes, follow, goTo, launch, open, rowsOf, runIn, settle, shot, shownBytes, state, tipAt, write } from './browser.mjs';
+import { close, countProcessorTime, eventually, exactBytes, follow, goTo, launch, open, rowsOf, runIn, settle, shot, shownBytes, state, tipAt, write } from './browser.mjs';
 import { huge, processReading, Recorder, runOf, training } from './sample.mjs';
 
 const GiB = 2 ** 30;
@@ -13,11 +13,13 @@ after(() => browser?.close());
 async function on(name, run, options, test) {
   const path = await write(name, run);
   const page = await open(browser, path, options);
+  let passed = false;
   try {
     await test(page, path);
     assert.deepEqual(page.messages, []);
+    passed = true;
   } finally {
-    await page.context().close();
+    await close(page, passed);
   }
 }
 
@@ -1108,7 +1110,7 @@ describe('the page', () => {
     await writeFile(path, whole.replace(/<script type="application\/octet-stream" id="memprof-columns">[^<]*<\/script>/, ''), 'latin1');
     const page = await open(browser, path);
     assert.equal(await text(page, '[role=alert]'), 'This page was cut off: its tables are missing.');
-    await page.context().close();
+    await close(page);
   });
 
   it('has a policy that lets nothing in', async () => {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { basename } from 'node:path';
 import { after, before, describe, it } from 'node:test';
-import { exactBytes, goTo, launch, open, realPages, rowsOf, runIn, shot, shownBytes } from './browser.mjs';
+import { close, exactBytes, goTo, launch, open, realPages, rowsOf, runIn, shot, shownBytes } from './browser.mjs';
 
 const pages = await realPages();
 
@@ -45,7 +45,7 @@ for (const path of pages) {
         }
       }
       assert.deepEqual(page.messages, []);
-      await page.context().close();
+      await close(page);
     });
 
     it('divides what was live among the calls that asked for it, if it was recorded with stacks', async () => {
@@ -59,7 +59,7 @@ for (const path of pages) {
         assert.ok((await page.locator('.stacks .lead').innerText()).includes(`(${exactBytes(total)})`), moment);
       }
       assert.deepEqual(page.messages, []);
-      await page.context().close();
+      await close(page);
     });
 
     it('looks like this', async () => {
@@ -68,7 +68,7 @@ for (const path of pages) {
         await shot(page, `${basename(path, '.html')}-${name}`);
         assert.ok((await page.evaluate(() => document.documentElement.scrollWidth)) <= (options.width ?? 1280));
         assert.deepEqual(page.messages, []);
-        await page.context().close();
+        await close(page);
       }
     });
   });
