@@ -272,7 +272,7 @@ class ClaimedCuda:
         )
         self._set(torch.cuda, **_claimed_types.tensor_types())
         self._set(torch.Tensor, type=_claimed_types.knowing_types(torch.Tensor.type))
-        self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to))
+        self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to), resize_=_resized(torch.UntypedStorage.resize_))
         self._set(
             torch.Tensor,
             pin_memory=lambda self, device=None: self,
@@ -430,6 +430,24 @@ def _storage_on(original: Callable[..., Any]) -> Callable[..., Any]:
         return torch.empty(0, dtype=torch.uint8, device=self.device).set_(self).to(where).untyped_storage()
 
     return to
+
+
+def _resized(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`UntypedStorage.resize_`, with which FSDP frees parameters and takes their memory anew."""
+
+    @functools.wraps(original)
+    def resize_(self: torch.UntypedStorage, size: Any) -> torch.UntypedStorage:
+        if self.device.type != "cuda":
+            return original(self, size)
+        try:
+            _core._resize_storage(self._cdata, int(size))
+        except RuntimeError as fault:
+            if "out of memory" in str(fault):
+                raise torch.OutOfMemoryError(str(fault)) from None
+            raise
+        return self
+
+    return resize_
 
 
 class _Generator(torch.Generator):
