@@ -54,6 +54,10 @@ class ClaimedCuda:
         if torch.distributed.is_available():
             self._claim_data_parallel()
 
+    def forget_defaults(self) -> None:
+        """The program's default type is no longer one of the device."""
+        self._default_type.forget()
+
     def _set(self, owner: Any, **values: Any) -> None:
         for name, value in values.items():
             if hasattr(owner, name):  # versions differ
@@ -271,6 +275,8 @@ class ClaimedCuda:
             __setitem__=_with_indices_on_the_cpu(torch.Tensor.__setitem__),
         )
         self._set(torch.cuda, **_claimed_types.tensor_types())
+        self._default_type = _claimed_types.DefaultType()
+        self._patches.set(torch, "set_default_tensor_type", self._default_type.set)
         self._set(torch.Tensor, type=_claimed_types.knowing_types(torch.Tensor.type))
         self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to), resize_=_resized(torch.UntypedStorage.resize_))
         self._set(
