@@ -64,3 +64,14 @@ def test_the_device_can_be_the_default() -> None:
             train()
     space = capture.profile.space("cuda:0")
     assert space.cumulative_peak > 4 * (4 * 300 * 400 + 400)
+
+
+def test_the_cpu_has_no_workspaces_of_an_earlier_device() -> None:
+    def multiply(device: str) -> None:
+        torch.ones(300, 300, device=device) @ torch.ones(300, 300, device=device)
+
+    with memprof.no_dispatch(device="gpu-24gb") as claimed:
+        multiply("cuda")
+    with memprof.no_dispatch() as simulated:
+        multiply("cpu")
+    assert "library_workspaces" in claimed.profile.facts and "library_workspaces" not in simulated.profile.facts
