@@ -1,4 +1,4 @@
-"""NO_DISPATCH: programs that make a claimed CUDA device, or one of its tensor types, their default."""
+"""NO_DISPATCH: programs that make a claimed CUDA device, or one of its tensor types, their default; and compiled ones."""
 
 from __future__ import annotations
 
@@ -75,3 +75,12 @@ def test_the_cpu_has_no_workspaces_of_an_earlier_device() -> None:
     with memprof.no_dispatch() as simulated:
         multiply("cpu")
     assert "library_workspaces" in claimed.profile.facts and "library_workspaces" not in simulated.profile.facts
+
+
+@pytest.mark.parametrize(("backend", "is_exact"), [("eager", True), ("aot_eager", False)])
+def test_a_compiled_program_is_not_exact_unless_it_runs_eagerly_for_real(backend: str, is_exact: bool) -> None:
+    with memprof.no_dispatch() as capture:
+        model = torch.compile(torch.nn.Linear(300, 300), backend=backend)
+        model(torch.ones(2, 300)).sum().backward()
+    assert capture.profile.exact == is_exact
+    assert is_exact or "torch.compile" in capture.profile.facts["unknown_reads"][0]["name"]
