@@ -235,6 +235,16 @@ void bind_simulation(nb::module_& module) {
       },
       "tensor"_a, "method"_a, "Call before a method of a tensor (`Tensor._cdata`) reads its memory.");
   module.def(
+      "_resize_storage",
+      [](std::uintptr_t storage, std::int64_t bytes) {
+        const auto* const simulation = torch_library::simulation();
+        char reason[1024] = "";
+        if (simulation == nullptr || simulation->resize_storage(reinterpret_cast<void*>(storage), bytes, reason, sizeof reason))
+          return;
+        throw std::runtime_error(reason);
+      },
+      "storage"_a, "bytes"_a, "`UntypedStorage.resize_` of a storage (`UntypedStorage._cdata`) of simulated tensors.");
+  module.def(
       "_knowledge_of",
       [](std::uintptr_t tensor) {
         const auto* const simulation = torch_library::simulation();

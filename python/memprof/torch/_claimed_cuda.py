@@ -54,6 +54,10 @@ class ClaimedCuda:
         if torch.distributed.is_available():
             self._claim_data_parallel()
 
+    def forget_defaults(self) -> None:
+        """The program's default type is no longer one of the device."""
+        self._default_type.forget()
+
     def _set(self, owner: Any, **values: Any) -> None:
         for name, value in values.items():
             if hasattr(owner, name):  # versions differ
@@ -271,8 +275,10 @@ class ClaimedCuda:
             __setitem__=_with_indices_on_the_cpu(torch.Tensor.__setitem__),
         )
         self._set(torch.cuda, **_claimed_types.tensor_types())
+        self._default_type = _claimed_types.DefaultType()
+        self._patches.set(torch, "set_default_tensor_type", self._default_type.set)
         self._set(torch.Tensor, type=_claimed_types.knowing_types(torch.Tensor.type))
-        self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to))
+        self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to), resize_=_resized(torch.UntypedStorage.resize_))
         self._set(
             torch.Tensor,
             pin_memory=lambda self, device=None: self,
@@ -430,6 +436,24 @@ def _storage_on(original: Callable[..., Any]) -> Callable[..., Any]:
         return torch.empty(0, dtype=torch.uint8, device=self.device).set_(self).to(where).untyped_storage()
 
     return to
+
+
+def _resized(original: Callable[..., Any]) -> Callable[..., Any]:
+    """`UntypedStorage.resize_`, with which FSDP frees parameters and takes their memory anew."""
+
+    @functools.wraps(original)
+    def resize_(self: torch.UntypedStorage, size: Any) -> torch.UntypedStorage:
+        if self.device.type != "cuda":
+            return original(self, size)
+        try:
+            _core._resize_storage(self._cdata, int(size))
+        except RuntimeError as fault:
+            if "out of memory" in str(fault):
+                raise torch.OutOfMemoryError(str(fault)) from None
+            raise
+        return self
+
+    return resize_
 
 
 class _Generator(torch.Generator):

@@ -29,6 +29,7 @@ class Simulation:
     def __init__(self) -> None:
         torch.backends.cudnn.version()  # type: ignore[no-untyped-call]  # is kept; a claimed device answers no such question
         self._patches = Patches()
+        self._claimed: Any = None
         self._shape_functions = _PythonShapeFunctions()
         self._patches.set(torch.Tensor, "new_tensor", _new_tensor)
         self._patches.set(torch.Tensor, "new", _new)
@@ -59,9 +60,11 @@ class Simulation:
                 raise _core.Error(f"no_dispatch: a CUDA device needs torch 2.5 or later; this is {torch.__version__}")
             from ._claimed_cuda import ClaimedCuda
 
-            ClaimedCuda(device, capacity, is_limited, self._patches)
+            self._claimed = ClaimedCuda(device, capacity, is_limited, self._patches)
 
     def undo(self) -> None:
+        if self._claimed is not None:
+            self._claimed.forget_defaults()
         _core._end_claimed_device()
         self._patches.undo()
         self._shape_functions.restore()
@@ -118,6 +121,8 @@ class Simulation:
                 was_said = True
                 print("memprof: torch.compile has no effect under no_dispatch: functions run eagerly", file=sys.stderr)
             be_eager()
+            if kwargs.get("backend") != "eager":  # fused kernels hold less, and what others save is another thing
+                _core._list_decision("a function of torch.compile, run eagerly")
             if self._stance is None:
                 return args[0] if args else lambda function: function
             return original(*args, **kwargs)

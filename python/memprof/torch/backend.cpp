@@ -9,6 +9,7 @@
 #endif
 #ifdef MEMPROF_TORCH_SIMULATION
 #include <memprof/backend/torch/simulation/read_memory.hpp>
+#include <memprof/backend/torch/simulation/resized_storage.hpp>
 #include <memprof/backend/torch_no_dispatch.hpp>
 #endif
 #include <memprof/detail/error.hpp>
@@ -165,6 +166,17 @@ bool read_memory(void* implementation, const char* method, char* error, std::siz
   }
 }
 
+bool resize_storage(void* storage, std::int64_t bytes, char* error, std::size_t room) {
+  try {
+    memprof::detail::resize_storage(*static_cast<c10::StorageImpl*>(storage), bytes);
+    return true;
+  } catch (const c10::Error& fault) {
+    std::strncpy(error, fault.what_without_backtrace(), room - 1);
+    error[room - 1] = '\0';
+    return false;
+  }
+}
+
 constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simulating_thread.real_scopes; },
                                               [] { --memprof::detail::this_simulating_thread.real_scopes; },
                                               [] { memprof::detail::join_simulation(); },
@@ -176,7 +188,8 @@ constexpr memprof_torch_simulation simulation{[] { ++memprof::detail::this_simul
                                               [] { ++memprof::detail::this_simulating_thread.open_prints; },
                                               [] { --memprof::detail::this_simulating_thread.open_prints; },
                                               list_decision,
-                                              [] { memprof::detail::cublas_workspaces::instance().clear(); }};
+                                              [] { memprof::detail::cublas_workspaces::instance().clear(); },
+                                              resize_storage};
 constexpr const memprof_torch_simulation* simulation_calls = &simulation;
 #else
 constexpr const memprof_torch_simulation* simulation_calls = nullptr;

@@ -7,7 +7,7 @@
 /* What memprof's extension module calls of a library that records libtorch, or simulates it. Plain C, so that one library serves
  * every version of Python, and either kind of std::string. */
 
-#define MEMPROF_TORCH_CALLS_VERSION 9
+#define MEMPROF_TORCH_CALLS_VERSION 10
 
 /* A model of the claimed device's allocator: memprof::detail::device_allocator. */
 struct memprof_torch_allocator {
@@ -52,6 +52,9 @@ struct memprof_torch_simulation {
   void (*list_decision)(const char* decision);
   /* Frees cuBLAS's workspaces, which are made anew where they are needed. */
   void (*clear_workspaces)(void);
+  /* `UntypedStorage.resize_` of a storage (`UntypedStorage._cdata`) of simulated tensors. False if that is not possible, and what
+   * to say in `error`, of `room` bytes. */
+  bool (*resize_storage)(void* storage, int64_t bytes, char* error, size_t room);
 };
 
 struct memprof_torch_calls {

@@ -3,11 +3,17 @@
 #include <memprof/backend/torch/rules/sums_by_index.hpp>
 #include <memprof/backend/torch/simulation/fake_tensor.hpp>
 #include <memprof/backend/torch/simulation/likely_shares.hpp>
+#include <memprof/backend/torch/simulation/real_kernel.hpp>
+#include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/ExpandUtils.h>
 #include <ATen/Parallel.h>
+#include <ATen/ops/_unique2.h>
+#include <ATen/ops/unique_consecutive.h>
+#include <ATen/ops/unique_dim.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 #include <c10/util/accumulate.h>
 
 #include <algorithm>
@@ -18,6 +24,7 @@
 #include <cstdint>
 #include <iterator>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -30,11 +37,26 @@ namespace memprof::inline MEMPROF_ABI::detail {
 /// (`set_torch_selected_fraction`); negative: it says nothing.
 [[gnu::visibility("default")]] inline constinit std::atomic<double> selected_fraction{-1.0};
 
+/// What `find` returns for the values of a tensor, if these are known. Nothing is recorded.
+template <class Find>
+[[nodiscard]] auto found_in_values(const at::Tensor& tensor, Find find) -> std::optional<decltype(find(tensor))> {
+  if (!tensor.defined() || tensor.is_meta() || !is_dense(tensor) || !is_small(tensor) || !detail::has_values(tensor)) return {};
+  stand_ins replaced;
+  const at::Tensor memory = replaced.stand_in_of(tensor, false);
+  const kernel_scope scope{max_kernel_bytes, true};
+  const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
+  return find(memory);
+}
+[[nodiscard]] inline std::optional<std::int64_t> known_nonzeros(const at::Tensor& tensor) {
+  return found_in_values(tensor, [](const at::Tensor& values) { return values.count_nonzero().item<std::int64_t>(); });
+}
+
 [[nodiscard]] inline std::int64_t assume_fraction(torch_call& call, double fraction, std::int64_t elements, const char* cause) {
   return call.assume_length(std::llround(fraction * static_cast<double>(elements)), elements, cause);
 }
 /// How many of so many elements are selected by `mask`, or by anything if it is undefined.
 [[nodiscard]] inline std::int64_t selected_of(torch_call& call, std::int64_t elements, const at::Tensor& mask = {}) {
+  if (const std::optional<std::int64_t> known = known_nonzeros(mask)) return *known;
   const double set = selected_fraction.load(std::memory_order_relaxed);
   const std::optional<double> likely = mask.defined() ? likely_share(mask) : std::nullopt;
   if (likely.has_value() && is_share_said(mask)) {
@@ -78,17 +100,23 @@ inline void nonzero_rule(torch_call& call) {
 
 /// (self, indices), where a mask may be among the indices: the shape function reads its elements.
 inline void index_rule(torch_call& call) {
+  at::Tensor known_mask;
   for (const c10::IValue& index : call.argument(1).toListRef()) {
     if (!index.isTensor() || !index.toTensor().defined()) continue;
     const at::Tensor& tensor = index.toTensor();
     const bool is_mask = tensor.scalar_type() == at::kBool || tensor.scalar_type() == at::kByte;
+    if (is_mask && detail::has_values(tensor)) known_mask = tensor;
     if (is_mask && !detail::has_values(tensor)) {
       (void)selected_of(call, tensor.numel(), tensor);
       const mask_share_scope of_mask{tensor};
       return call.run_shape_function();
     }
   }
-  call.run_without_rule();
+  // On CUDA, the shape function runs here, too.
+  const std::optional<std::int64_t> selected = torch_call::is_on_cuda(call.tensor(0)) ? known_nonzeros(known_mask) : std::nullopt;
+  if (!selected.has_value() || known_mask.numel() == 0) return call.run_without_rule();
+  const mask_share_scope of_mask{static_cast<double>(*selected) / static_cast<double>(known_mask.numel())};
+  call.run_shape_function();
 }
 
 /// (grad, mask, sizes of the source): the source has room for all selected elements.
@@ -152,32 +180,48 @@ inline void masked_select_rule(torch_call& call) {
   call.returns(std::move(selected));
 }
 
-/// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others whose flags begin at `first_flag`.
-inline void return_unique(torch_call& call, std::size_t first_flag) {
+/// The sizes of the distinct values of a tensor, as `find` makes them, or of as many as are likely.
+template <class Find>
+[[nodiscard]] std::vector<std::int64_t> distinct_sizes(torch_call& call, Find find) {
   const at::Tensor input = call.tensor(0);
+  if (auto known = found_in_values(input, [&](const at::Tensor& values) { return find(values).sizes().vec(); })) return *known;
   const auto choices = static_cast<std::int64_t>(choices_of(input));
-  const std::int64_t most = choices >= 1 ? std::min(choices, input.numel()) : input.numel();  // indices of n things
-  const std::vector<std::int64_t> distinct{selected_of(call, most)};
+  return {selected_of(call, choices >= 1 ? std::min(choices, input.numel()) : input.numel())};  // indices of n things
+}
+
+/// Distinct values of all elements: (self, sorted, return_inverse, return_counts), and others whose flags begin at `first_flag`.
+inline void return_unique(torch_call& call, std::size_t first_flag, const std::vector<std::int64_t>& distinct) {
+  const at::Tensor input = call.tensor(0);
   const at::Tensor values = torch_call::empty(distinct, input);
   const at::Tensor inverse = torch_call::empty(call.flag(first_flag) ? input.sizes() : at::IntArrayRef{0}, input, at::kLong);
   const at::Tensor counts =
       torch_call::empty(call.flag(first_flag + 1) ? at::IntArrayRef{distinct} : at::IntArrayRef{0}, input, at::kLong);
   call.returns(values, inverse, counts);
 }
-inline void unique_rule(torch_call& call) { return_unique(call, 2); }
-inline void unique_consecutive_rule(torch_call& call) { return_unique(call, 1); }
+inline void unique_rule(torch_call& call) {
+  return_unique(call, 2, distinct_sizes(call, [](const at::Tensor& values) { return std::get<0>(at::_unique2(values)); }));
+}
 
 /// (self, dim, ...)
 inline void unique_of_dimension_rule(torch_call& call) {
   const at::Tensor input = call.tensor(0);
   std::vector<std::int64_t> sizes = input.sizes().vec();
-  const std::int64_t all = input.size(call.integer(1));  // refuses a tensor without dimensions, as libtorch does
-  const std::int64_t distinct = selected_of(call, all);
-  sizes[dimension(call.integer(1), input)] = distinct;
+  const std::int64_t dim = call.integer(1);
+  const std::int64_t all = input.size(dim);  // refuses a tensor without dimensions, as libtorch does
+  const auto known = found_in_values(input, [&](const at::Tensor& of) { return std::get<0>(at::unique_dim(of, dim)).size(dim); });
+  const std::int64_t distinct = known.has_value() ? *known : selected_of(call, all);
+  sizes[dimension(dim, input)] = distinct;
   const at::Tensor values = torch_call::empty(sizes, input);
   const at::Tensor inverse = torch_call::empty({all}, input, at::kLong);
   const at::Tensor counts = torch_call::empty({distinct}, input, at::kLong);
   call.returns(values, inverse, counts);
+}
+
+/// (self, return_inverse, return_counts, dim)
+inline void unique_consecutive_rule(torch_call& call) {
+  if (call.has(3)) return call.run_without_rule();
+  const auto find = [](const at::Tensor& values) { return std::get<0>(at::unique_consecutive(values)); };
+  return_unique(call, 1, distinct_sizes(call, find));
 }
 
 /// (self, repeats)

@@ -276,10 +276,13 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
   }
   const bool computes_bytes = runs_small_kernel(plan, facts, rule) && materialize_arguments(call, plan);
   if (facts.is_on_cuda && (suits_values || computes_bytes)) {
+    // CUDA's generator draws other numbers than the CPU's kernels.
+    const late_draw drawn{call, plan, suits_values && (plan.draws || reads_drawn_after_skipped(call, plan))};
     if (const auto computed = compute_for_cuda(call, plan, keys)) {
       simulate_memory(call, plan, facts, keys);
       take_over_values(call, *computed, suits_values);
       for (const at::Tensor& tensor : written) suits_values ? keep_values(tensor) : discard_values(tensor);
+      drawn.mark_results(call, written);
       return shares.give_to_results(call, written);
     }
   }

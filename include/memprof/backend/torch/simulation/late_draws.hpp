@@ -40,27 +40,49 @@ inline void list_late_read(torch_call& call) {
   if (is_size || read.isBool()) unknown_reads::instance().add(read_use::steers);
 }
 
+/// What a call makes of such numbers. Make it before the call.
+class late_draw {
+ public:
+  late_draw(const torch_call& call, const operator_plan& plan, bool is_drawn)
+      : is_drawn_(is_drawn),
+        is_certain_(is_drawn && finds_the_same(call, plan)),
+        is_uniform_(is_drawn && plan.schema->name() == "aten::uniform_" && nominal_call{call}.value(1) == 0 &&
+                    nominal_call{call}.value(2) == 1) {}
+
+  [[nodiscard]] bool is_drawn() const noexcept { return is_drawn_; }
+  [[nodiscard]] bool decides_results() const noexcept { return is_drawn_ && !is_certain_; }
+
+  /// Marks what the call has written and made.
+  void mark_results(torch_call& call, const std::vector<at::Tensor>& written) const {
+    if (!decides_results()) return;
+    const std::int64_t choices = is_uniform_ ? uniform_choices : 0;
+    for (const at::Tensor& tensor : written) {
+      note_drawn_after_skipped(tensor);
+      if (fake_block* const block = written_block(tensor)) block->choices.store(choices, std::memory_order_relaxed);
+    }
+    for_each_result(call, [](const c10::IValue& result) {
+      if (result.isTensor()) note_drawn_after_skipped(result.toTensor());
+    });
+  }
+
+ private:
+  bool is_drawn_;
+  bool is_certain_;
+  bool is_uniform_;
+};
+
 /// A call on values. If these rest on numbers drawn after skipped ones, so do the results, and a size or a decision by them is
 /// listed.
 [[nodiscard]] inline bool run_listed_on_values(torch_call& call, const operator_plan& plan, c10::DispatchKeySet keys,
                                                const std::vector<at::Tensor>& written) {
-  const bool is_drawn = (plan.draws && skipped_draws::instance().precede(call, false)) || reads_drawn_after_skipped(call, plan);
-  const bool is_certain = is_drawn && finds_the_same(call, plan);
-  const bool is_uniform =
-      is_drawn && plan.schema->name() == "aten::uniform_" && nominal_call{call}.value(1) == 0 && nominal_call{call}.value(2) == 1;
+  const bool draws_late = plan.draws && skipped_draws::instance().precede(call, false);
+  const late_draw drawn{call, plan, draws_late || reads_drawn_after_skipped(call, plan)};
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
   if (!run_on_values(call, plan, keys)) return false;
-  if (!is_drawn) return true;
+  if (!drawn.is_drawn()) return true;
   if (plan.schema->name() == "aten::_local_scalar_dense") list_late_read(call);
-  if (is_certain) return true;
-  const std::int64_t choices = is_uniform ? uniform_choices : 0;
-  for (const at::Tensor& tensor : written) {
-    note_drawn_after_skipped(tensor);
-    if (fake_block* const block = written_block(tensor)) block->choices.store(choices, std::memory_order_relaxed);
-  }
-  for_each_result(call, [](const c10::IValue& result) {
-    if (result.isTensor()) note_drawn_after_skipped(result.toTensor());
-  });
+  if (!drawn.decides_results()) return true;
+  drawn.mark_results(call, written);
   if (!plan.depends_on_data) return true;
   assume_size_of_result(call, drawn_after_skipped);
   assumed_sizes::instance().add(plan.name, call.cause_of_length(), call.assumed_length(), call.greatest_length(),

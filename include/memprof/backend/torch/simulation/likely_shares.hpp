@@ -77,6 +77,7 @@ class [[nodiscard]] mask_share_scope {
     this_simulating_thread.mask_share = likely_share(mask).value_or(std::numeric_limits<double>::quiet_NaN());
     this_simulating_thread.is_mask_share_said = is_share_said(mask);
   }
+  explicit mask_share_scope(double known) { this_simulating_thread.mask_share = known; }
   mask_share_scope(const mask_share_scope&) = delete;
   mask_share_scope& operator=(const mask_share_scope&) = delete;
   ~mask_share_scope() {

@@ -101,6 +101,7 @@ inline void begin_simulation(const device_description& device) {
   unknown_reads::instance().begin();
   assumed_sizes::instance().begin();
   skipped_draws::instance().begin();
+  cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   install_meta_allocator();
   const bool has_fake_cuda = is_cuda(device);
   fake_cuda_device.begin_capture();
@@ -110,7 +111,6 @@ inline void begin_simulation(const device_description& device) {
     install_fake_cuda_guard();
     process_cuda_hooks().take_over();
     claimed_cuda.store(cuda_properties_of(device.name.view()), std::memory_order_relaxed);
-    cublas_workspaces::instance().begin(cublas_workspace_bytes(device));
   }
   kernel_allocator::instance().begin();
   try {

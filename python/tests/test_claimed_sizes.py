@@ -1,0 +1,64 @@
+"""NO_DISPATCH: sizes that depend on data, on a claimed CUDA device, where the data is known, and where CUDA's generator has drawn it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import memprof
+import pytest
+
+torch = pytest.importorskip("torch")
+
+pytestmark = pytest.mark.skipif(torch.cuda.is_available(), reason="a real device is present")
+
+MASK = [True, False, True, False, False] * 20
+INDICES = [1, 2, 2, 3, 3, 3, 1, 0]
+EDGES = [[0, 1, 2, 2], [1, 2, 0, 2]]
+
+SELECTIONS: dict[str, Callable[[str], Any]] = {
+    "mask": lambda device: torch.randn(100, 1000, device=device)[torch.tensor(MASK, device=device)],
+    "mask of rows and columns": lambda device: torch.randn(3, 4, 500, device=device)[:, torch.tensor(MASK[:4], device=device)],
+    "mask with gaps": lambda device: torch.randn(50, 9, device=device)[torch.tensor(MASK, device=device)[::2]],
+    "masked_select": lambda device: torch.randn(100, 7, device=device).masked_select(torch.tensor(MASK, device=device)[:, None]),
+    "nonzero": lambda device: torch.tensor(MASK, device=device).nonzero(),
+    "nonzero of numbers": lambda device: torch.tensor([0.0, 1.5, 0.0, 2.5], device=device).nonzero(),
+    "where": lambda device: torch.where(torch.tensor(INDICES, device=device) == 2),
+    "argwhere": lambda device: torch.argwhere(torch.tensor(INDICES, device=device) > 1),
+    "unique": lambda device: torch.tensor(INDICES, device=device).unique(return_inverse=True, return_counts=True),
+    "unique columns": lambda device: torch.tensor([INDICES, INDICES], device=device).unique(dim=1),
+    "unique_consecutive": lambda device: torch.tensor(INDICES, device=device).unique_consecutive(return_counts=True),
+    "unique_consecutive rows": lambda device: torch.tensor([[1, 2], [1, 2], [3, 4]], device=device).unique_consecutive(dim=0),
+    "many integers": lambda device: (lambda n: n[n % 3 == 0])(torch.arange(100_000, device=device)),
+    "edges": lambda device: (lambda edges: edges[:, edges[0] != edges[1]])(torch.tensor(EDGES, device=device)),
+    "assignment": lambda device: torch.zeros(100, 8, device=device).index_put_((torch.tensor(MASK, device=device),), torch.ones(40, 8, device=device)),
+}
+
+
+def sizes(found: Any) -> list[tuple[int, ...]]:
+    return [tuple(one.shape) for one in (found if isinstance(found, tuple) else (found,))]
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_known_data_selects_what_it_does_on_the_cpu(name: str) -> None:
+    expected = sizes(SELECTIONS[name]("cpu"))
+    with memprof.no_dispatch(device="gpu-24gb") as capture:
+        assert sizes(SELECTIONS[name]("cuda")) == expected
+    assert "assumed_sizes" not in capture.profile.facts and capture.profile.exact
+
+
+def test_a_size_by_numbers_that_the_device_has_drawn_is_listed() -> None:
+    """Its generator is not that of the CPU, whose numbers the simulation has."""
+    with memprof.no_dispatch(device="gpu-24gb") as capture:
+        torch.manual_seed(0)
+        chosen = torch.rand(64, device="cuda").topk(8).indices % 4
+        assert 0 <= len((chosen == 1).nonzero()) <= 8
+    assert [row["name"] for row in capture.profile.facts["assumed_sizes"]] == ["aten::nonzero"]
+    assert not capture.profile.exact
+
+
+def test_a_size_by_such_numbers_on_the_cpu_is_listed() -> None:
+    with memprof.no_dispatch(device="gpu-24gb") as capture:
+        mask = (torch.rand(64, device="cuda") > 0.5).cpu()
+        assert len(torch.zeros(64, 1000)[mask]) <= 64
+    assert capture.profile.facts["assumed_sizes"] and not capture.profile.exact
