@@ -155,6 +155,7 @@ constexpr file_kind fit_kind{"an answer of memprof fit",
                              [](std::string_view begin) { return begin.find("\"memprof-fit\"") != begin.npos; }};
 
 int run_fit(fit_arguments& arguments, const CLI::App& command) {
+  const bool is_quiet = is_printed({arguments.json}, arguments.as_json ? "--json" : "") || arguments.as_json;
   if (!arguments.json.empty()) keep_other_file(arguments.json, fit_kind);
   chosen_decoder decoder = choose_decoder(arguments.decoder, command);
   memprof::training_setup& setup = arguments.training.setup;
@@ -187,7 +188,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
       "\nFixed: " + (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) +
       "\n\n" + memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch") +
       (predictions.empty() ? "" : "\n" + text_of(predictions, rows));
-  if (!arguments.as_json) print(text);
+  if (!is_quiet) print(text);
 
   int status = success;
   std::vector<std::string> confirmations;
@@ -204,7 +205,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
   text = "\nConfirmed by runs of examples/nano_gpt without dispatch:\n";
   for (const std::string& line : confirmations) text += "  " + line + "\n";
-  if (!arguments.as_json) print(text);
+  if (!is_quiet) print(text);
 
   std::vector<std::string> presets;
   for (const bool recompute : {false, true}) {
@@ -216,13 +217,13 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
   text = "\nSmallest preset for B=" + std::to_string(asked.batch_size) + ", T=" + std::to_string(asked.seq_len) + ": " +
          presets[0] + "; with recomputation " + presets[1] + "\n";
-  if (!arguments.as_json) print(text);
+  if (!is_quiet) print(text);
 
   const std::string document = memprof::detail::dump(document_of(verdict, setup.device, arguments.seeks_sequence, rows,
                                                                  predictions, confirmations, presets)) +
                                '\n';
   if (arguments.as_json) print_json(document);
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, document);
+  if (!arguments.json.empty()) write_output(arguments.json, document);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the answers: " + memprof::detail::reason_in_errno());
   return status;

@@ -174,6 +174,7 @@ void check_outputs(const waterfall_arguments& arguments) {
 }
 
 int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
+  const bool is_quiet = is_printed({arguments.json, arguments.html}, arguments.as_json ? "--json" : "");
   std::vector<std::string> complaints;
   check_outputs(arguments);
   std::vector<memprof::part_rule> rules;
@@ -183,7 +184,8 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   const memprof::waterfall waterfall = memprof::make_waterfall(std::move(columns), rules);
   const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(waterfall), complaints);
 
-  if (arguments.as_json) {
+  if (is_quiet) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
@@ -192,9 +194,12 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the table: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
-  if (!arguments.html.empty())
-    memprof::write_html(waterfall, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(document) + '\n');
+  if (!arguments.html.empty()) {
+    write_named_output(arguments.html, [&](const std::filesystem::path& name) {
+      memprof::write_html(waterfall, name, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+    });
+  }
   return complaints.empty() ? success : bad_input;
 }
 
