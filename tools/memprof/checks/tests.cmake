@@ -321,6 +321,7 @@ elseif(TARGET nano_gpt_program)
   message(STATUS "skipped: the test of memprof check, which needs toml++ (libtomlplusplus-dev on Debian)")
 endif()
 tool_refuses(check "what is no recording" "cannot read 'text.log': it is neither a trace nor a profile" text.log --peak-at-most 1)
+tool_refuses(check "a number of bits" "--peak-at-most: .25Mb. is not a valid size: Mb is a unit of bits. write 25MB [(]25 [*] 10.6 bytes[)] or 25MiB" text.log --peak-at-most 25Mb)
 tool_add_check(check "--help lists every option" options "EXPECTED=--peak-at-most --grow-at-most --limit --compare --tolerance --each \
 --space --config --write-baseline --junit --annotations --annotations-out --markdown --all --json --json-out --width")
 if(TARGET nano_gpt_program)
