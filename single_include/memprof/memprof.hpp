@@ -16399,7 +16399,8 @@ class live_area {
     live_layout layout{ring_capacity, wants_room_before};
     // Such a file is longer than its chunks: the area must not be what exceeds a limit on file size.
     if (!may_be_as_long(layout.end() + layout.mapped)) layout = {ring_capacity, false};
-    if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
+    is_limited_ = !may_be_as_long(layout.end());
+    if (keeps_reserved_blocks(file) && !is_limited_) {
       if (const int error = map(file, layout); error != 0) return error;
     }
     area_ = layout.area;
@@ -16415,6 +16416,8 @@ class live_area {
   }
 
   [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
+  /// Whether it is not mapped because the process may create no file of that length.
+  [[nodiscard]] bool is_limited() const noexcept { return is_limited_; }
   [[nodiscard]] ring_places& places() noexcept { return places_; }
   [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + (first_buffer_ - mapped_); }
   /// The state of each buffer within the area.
@@ -16485,6 +16488,7 @@ class live_area {
   }
 
   bool is_mapped_ = false;
+  bool is_limited_ = false;
   unsigned char* pages_ = nullptr;
   std::size_t own_bytes_ = 0;
   std::size_t area_ = 0;    ///< offset of the area in the file
@@ -17386,9 +17390,11 @@ class trace_file_writer {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/live_trace.hpp>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17550,7 +17556,9 @@ class live_trace {
 
   // --- making the file ----------------------------------------------------------------------------------------------
 
-  [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
+  [[nodiscard]] static const char* text_of(int error) noexcept {
+    return error == EFBIG ? "File too large (for RLIMIT_FSIZE: ulimit -f)" : std::strerror(error);
+  }
 
   void refuse(const std::string& reason) noexcept;
 
@@ -17928,7 +17936,9 @@ inline std::string live_trace::problem() const {
   if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
   if (missing_ != 0) return "its disk was too slow";
   if (!is_unmapped_) return {};
-  return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
+  return std::string{"it cannot be mapped "} +
+         (area_.is_limited() ? "within the limit on the size of files (ulimit -f)" : "on its file system") +
+         ": if the process is killed, the last second will be missing";
 }
 
 inline std::size_t live_trace::bytes() const noexcept {
@@ -35624,6 +35634,7 @@ inline std::nullopt_t trace_file_reader::stop(std::string_view what) {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/trace_file.hpp>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35684,15 +35695,20 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     bool has_ended = false;
     bool is_damaged = false;
     detail::ring_positions* positions = nullptr;  ///< if the file has rings
-    std::uint64_t dropped = 0;
+    std::uint64_t missing_first = 0;
+    std::uint64_t dropped = 0;  ///< of those, if a trace limit is why: the state that they left follows, or memory events do
     bool is_at_beginning = true;
     void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
-      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) dropped = first->bytes;
+      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) missing_first = first->bytes;
+      if (missing_first != dropped &&
+          std::any_of(first, last, [](const extend::event& each) { return detail::has_address(each.kind); }))
+        dropped = missing_first;
       has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == extend::event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
     void definition(detail::control kind, std::string_view payload) {
+      if (kind == detail::control::saved_state) dropped = missing_first;
       is_damaged = is_damaged || !detail::visit_definition(kind, payload, visitor);
       if (positions == nullptr || kind != detail::control::position) return;
       detail::payload_reader in{payload};
