@@ -35344,7 +35344,10 @@ class trace_file_reader {
         is_at_beginning_ = false;
         has_chunk_ = fault == nullptr;  // the first event chunk
       }
-      if (is_behind_last_chunk()) return std::nullopt;
+      if (is_behind_last_chunk()) {
+        look_for_another();
+        return std::nullopt;
+      }
       if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
         // It may also be in the file.
         if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
@@ -35448,6 +35451,9 @@ class trace_file_reader {
     return header_.chunks != trace_file_header::unknown && number_ - header_.first_number >= header_.chunks;
   }
 
+  /// Whether another trace follows the last chunk of a complete one, as in files that were joined.
+  void look_for_another();
+
   /// The offset of the next chunk, or of the beginning before it; 0 if the file does not have it.
   [[nodiscard]] std::uint64_t find_chunk();
 
@@ -35536,6 +35542,12 @@ inline bool trace_file_reader::has_changed_meanwhile() {
     offset_ = found;
   }
   return true;
+}
+
+inline void trace_file_reader::look_for_another() {
+  std::array<unsigned char, trace_magic.size()> bytes{};
+  if (live_ || read_on(bytes.data(), bytes.size(), offset_) < bytes.size() || as_text(bytes) != trace_magic) return;
+  status_.damage = quoted_path() + " goes on with another trace at byte " + std::to_string(offset_) + ", as joined files do";
 }
 
 inline std::uint64_t trace_file_reader::find_chunk() {

@@ -259,6 +259,22 @@ TEST_CASE("trace file: numbers that no capture writes give a profile that can be
   }
 }
 
+TEST_CASE("trace file: of two traces in one file the first is read, and that is said") {
+  memprof::trace stored;
+  const memprof::extend::event end{1, 0, 0, 0, event_kind::capture_end, memprof::extend::any_space, 0};
+  stored.events(&end, &end + 1, memprof::detail::no_ring_id);
+  const scratch_file file;
+  memprof::write_trace(stored, file.path());
+  const std::string once = memprof::detail::read_whole_file(file.path());
+  trace_records found;
+  CHECK(memprof::read_trace(file.path(), found).damage.empty());
+  file.write(once + once);
+  const memprof::trace_file_status status = memprof::read_trace(file.path(), found);
+  CHECK(status.damage == "'" + file.path().string() + "' goes on with another trace at byte " + std::to_string(once.size()) +
+                             ", as joined files do");
+  CHECK(status.chunks == 1);
+}
+
 TEST_CASE("trace file: events that are missing first are a trace limit's only if what they left follows") {
   const auto dropped_of = [](bool has_memory, bool has_state) {
     const scratch_file file;
