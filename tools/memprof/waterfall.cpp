@@ -62,6 +62,7 @@ struct waterfall_arguments {
   std::size_t width = 0;  ///< 0: not given
   bool runs_step = false;
   bool shows_all = false;
+  bool is_of_script = false;
   bool only_checks = false;  ///< what is given, before a script runs whose traces come last
 };
 
@@ -155,6 +156,9 @@ std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& argumen
                            "or --config and --run");
   }
   memprof::title_columns(columns, arguments.files);
+  if (arguments.is_of_script) {
+    for (std::size_t index = columns.size() - 2; index < columns.size(); ++index) columns[index].file.clear();
+  }
   return columns;
 }
 
@@ -222,6 +226,8 @@ void add_waterfall(CLI::App& program, int& status) {
       ->type_name("PATTERN=PART")
       ->allow_extra_args(false);
   command.add_flag("--check-before-run", arguments->only_checks, "check the options and files, and do nothing")->group("");
+  command.add_flag("--of-script", arguments->is_of_script, "the last two files are of runs of a script, and temporary")
+      ->group("");
   command.add_flag("--all", arguments->shows_all, "show all operations, those too that do not differ");
   command.add_option("--space", arguments->space, "memory space of the runs (default: the one with the greatest peak)")
       ->type_name("NAME");
