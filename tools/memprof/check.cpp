@@ -23,6 +23,7 @@
 #include <memprof/toolkit/analysis/check_text.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
+#include <memprof/toolkit/estimate/estimate_text.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -184,7 +185,12 @@ void print_report(const check_arguments& arguments, const memprof::check_report&
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;
-    print(memprof::to_text(report, options, arguments.shows_all), stdout, text_colors::own);
+    std::string text = memprof::to_text(report, options, arguments.shows_all);
+    // In a log, the first line stays whole.
+    const bool has_width = arguments.width != 0 || memprof::detail::terminal_columns(stdout) != 0;
+    const std::size_t end = has_width ? text.find('\n') : 0;
+    text.replace(0, end, memprof::detail::folded(text.substr(0, end), options.columns));
+    print(text, stdout, text_colors::own);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the outcome: " + memprof::detail::reason_in_errno());

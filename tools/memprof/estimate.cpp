@@ -11,6 +11,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/terminal.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
@@ -54,6 +55,7 @@ struct estimate_arguments {
   bool estimates_step = false;
   bool is_compatible = false;  ///< transformer-room's table for any decoder
   bool runs_step = false;
+  std::size_t width = 0;  ///< 0: not given
   bool as_json = false;
 };
 
@@ -150,8 +152,10 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
         memprof::estimate_answer_json(estimate, step ? &*step : nullptr, room ? &*room : nullptr);
     print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
   } else {
-    if (step) print(memprof::to_text(*step, decoder.model, setup, room ? &*room : nullptr) + "\n");
-    print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)));
+    // Elsewhere the text is the original's.
+    const std::size_t columns = arguments.width != 0 ? arguments.width : memprof::detail::terminal_columns(stdout);
+    if (step) print(memprof::to_text(*step, decoder.model, setup, room ? &*room : nullptr, columns) + "\n");
+    print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k), columns));
   }
   if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });
   if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments); });
@@ -199,6 +203,9 @@ void add_estimate(CLI::App& program, int& status) {
       command.add_flag("--json", arguments->as_json, "print the estimate as JSON: the verdict, the numbers and their caveats")
           ->excludes(pictures);
   command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, else any)")
+      ->type_name("N")
+      ->check(whole_number(60, 1000));
 
   CLI::Option* const step = command.add_flag("--step", arguments->estimates_step, "estimate a whole training step, by phase");
   const std::size_t options_before = command.get_options().size();

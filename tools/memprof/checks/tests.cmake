@@ -347,11 +347,11 @@ tool_add_check(waterfall "--help lists every option" options
   "EXPECTED=--run --map --all --space --json --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
 
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
---num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
+--num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json --json-out --width --train-step-profile --profile-device --profile-bf16 --profile-lr \
 --profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --float32-logits --torch --micro-batches \
 --tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --context-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options
-  "EXPECTED=--device --longest-sequence --json --json-out --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
+  "EXPECTED=--device --longest-sequence --json --json-out --width --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
 
 tool_refuses(estimate "heads that do not divide the width" "n_heads 7 does not divide d_model 768" --n-heads 7)
 tool_refuses(estimate "an unknown way to recompute" "--recompute" --step --recompute=most)
