@@ -66,7 +66,7 @@ void make_folder(const std::filesystem::path& folder) {
 }
 
 /// Whether the standard output is for one of the files alone.
-bool is_quiet(const estimate_arguments& arguments) {
+bool prints_a_file(const estimate_arguments& arguments) {
   return is_printed({arguments.json, arguments.profile, arguments.trace}, arguments.as_json     ? "--json"
                                                                           : arguments.runs_step ? "--train-step-profile"
                                                                                                 : "");
@@ -80,7 +80,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
                                        (folder / memprof::bucket_picture_name).string());
   if (!buckets.has_gnuplot) {
     print("Skipping PNG plots: gnuplot is not installed. Install with `apt-get install gnuplot-nox`.\n",
-          is_quiet(arguments) ? stderr : stdout);
+          prints_a_file(arguments) ? stderr : stdout);
     return success;
   }
   const drawing contributors = draw_picture(
@@ -93,7 +93,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
     print_error("estimate", "no pictures: gnuplot failed: " + complaint);
     return failed;
   }
-  print("\nSaved plots to: " + arguments.plot_folder + "\n", is_quiet(arguments) ? stderr : stdout);
+  print("\nSaved plots to: " + arguments.plot_folder + "\n", prints_a_file(arguments) ? stderr : stdout);
   return success;
 }
 
@@ -104,7 +104,7 @@ int write_summary(const memprof::shape_estimate& estimate, const std::optional<m
   if (step) document.emplace("training_step", memprof::to_json(*step));
   make_folder(std::filesystem::path{path}.parent_path());
   write_output(path, document.dump(2));
-  if (!arguments.as_json && !is_quiet(arguments)) print("Saved JSON summary to: " + path + "\n");
+  if (!arguments.as_json && !prints_a_file(arguments)) print("Saved JSON summary to: " + path + "\n");
   return success;
 }
 
@@ -113,7 +113,7 @@ constexpr file_kind estimate_kind{"an estimate",
 
 /// Throws `memprof::error` if an output would replace another file than one of its kind.
 void check_outputs(const estimate_arguments& arguments) {
-  (void)is_quiet(arguments);
+  (void)prints_a_file(arguments);
   keep_apart(arguments.json, arguments.profile);
   keep_apart(arguments.json, arguments.trace);
   keep_apart(arguments.profile, arguments.trace);
@@ -146,7 +146,7 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
     if (is_limited) room = memprof::predict_step(decoder.model, setup);
   }
 
-  if (is_quiet(arguments)) {  // see below
+  if (prints_a_file(arguments)) {  // see below
   } else if (arguments.as_json) {
     const nlohmann::ordered_json answer =
         memprof::estimate_answer_json(estimate, step ? &*step : nullptr, room ? &*room : nullptr);
