@@ -58,7 +58,7 @@ def main(program: str, arguments: list[str], place: int) -> int:
             for file in files:
                 if (status := _run(file, steps, script, shows_output)) != 0:
                     return status
-            return subprocess.call([program, "waterfall", *options, *files])
+            return subprocess.call([program, "waterfall", *options, "--of-script", *files])
     except _core.Error as fault:
         print(f"memprof waterfall: {fault}", file=sys.stderr)
         return 2

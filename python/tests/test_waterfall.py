@@ -78,6 +78,7 @@ def test_runs_end_after_the_steps_that_were_asked_for(waterfall: Waterfall, tmp_
 def test_a_file_or_an_estimate_stands_before_them(waterfall: Waterfall, tmp_path: pathlib.Path) -> None:
     assert waterfall(TRAINING, "--json-out", "out.json", "--config", "gpt2-124m", arguments=("4",)).returncode == 0
     assert [column["title"] for column in columns_of(tmp_path / "out.json")] == ["estimate", "no dispatch", "measured"]
+    assert [column["file"] for column in columns_of(tmp_path / "out.json")] == [None] * 3  # those of the runs are temporary
 
 
 def test_columns_say_how_many_steps_they_rest_on(waterfall: Waterfall, tmp_path: pathlib.Path) -> None:

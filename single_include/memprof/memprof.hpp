@@ -16406,7 +16406,8 @@ class live_area {
     live_layout layout{ring_capacity, wants_room_before};
     // Such a file is longer than its chunks: the area must not be what exceeds a limit on file size.
     if (!may_be_as_long(layout.end() + layout.mapped)) layout = {ring_capacity, false};
-    if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
+    is_limited_ = !may_be_as_long(layout.end());
+    if (keeps_reserved_blocks(file) && !is_limited_) {
       if (const int error = map(file, layout); error != 0) return error;
     }
     area_ = layout.area;
@@ -16422,6 +16423,8 @@ class live_area {
   }
 
   [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
+  /// Whether it is not mapped because the process may create no file of that length.
+  [[nodiscard]] bool is_limited() const noexcept { return is_limited_; }
   [[nodiscard]] ring_places& places() noexcept { return places_; }
   [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + (first_buffer_ - mapped_); }
   /// The state of each buffer within the area.
@@ -16492,6 +16495,7 @@ class live_area {
   }
 
   bool is_mapped_ = false;
+  bool is_limited_ = false;
   unsigned char* pages_ = nullptr;
   std::size_t own_bytes_ = 0;
   std::size_t area_ = 0;    ///< offset of the area in the file
@@ -17393,9 +17397,11 @@ class trace_file_writer {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/record/live_trace.hpp>
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17557,7 +17563,9 @@ class live_trace {
 
   // --- making the file ----------------------------------------------------------------------------------------------
 
-  [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
+  [[nodiscard]] static const char* text_of(int error) noexcept {
+    return error == EFBIG ? "File too large (for RLIMIT_FSIZE: ulimit -f)" : std::strerror(error);
+  }
 
   void refuse(const std::string& reason) noexcept;
 
@@ -17935,7 +17943,9 @@ inline std::string live_trace::problem() const {
   if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
   if (missing_ != 0) return "its disk was too slow";
   if (!is_unmapped_) return {};
-  return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
+  return std::string{"it cannot be mapped "} +
+         (area_.is_limited() ? "within the limit on the size of files (ulimit -f)" : "on its file system") +
+         ": if the process is killed, the last second will be missing";
 }
 
 inline std::size_t live_trace::bytes() const noexcept {
@@ -34255,6 +34265,19 @@ inline constexpr std::array<byte_unit, 14> byte_units{{{"", 1},
   return bytes;
 }
 
+/// The unit of that name: as in the table, "kB", or wholly in lower or in upper case. Null for others such as "Mb", which is of
+/// bits.
+[[nodiscard]] inline const byte_unit* unit_of(std::string_view name) noexcept {
+  const auto has = [&](char first, char last) {
+    return std::any_of(name.begin(), name.end(), [=](char letter) { return letter >= first && letter <= last; });
+  };
+  for (const byte_unit& known : byte_units) {
+    if (known.name == name || (known.name == "KB" && name == "kB")) return &known;
+    if (equal_but_for_case(known.name, name) && !(has('a', 'z') && has('A', 'Z'))) return &known;
+  }
+  return nullptr;
+}
+
 /// The same for a number with a fraction, an exponent or a unit; rounded to the nearest byte.
 [[nodiscard]] inline std::optional<std::int64_t> scaled_bytes(std::string_view text) noexcept {
   double number = 0;
@@ -34262,22 +34285,43 @@ inline constexpr std::array<byte_unit, 14> byte_units{{{"", 1},
   if (fault != std::errc{}) return std::nullopt;
   std::string_view unit_name = text.substr(static_cast<std::size_t>(end - text.data()));
   while (unit_name.starts_with(' ')) unit_name.remove_prefix(1);
-  const auto unit = std::find_if(byte_units.begin(), byte_units.end(),
-                                 [&](const byte_unit& known) { return equal_but_for_case(known.name, unit_name); });
-  if (unit == byte_units.end()) return std::nullopt;
+  const byte_unit* const unit = unit_of(unit_name);
+  if (unit == nullptr) return std::nullopt;
   const double bytes = std::round(number * unit->bytes);
   if (!(bytes >= 0) || bytes >= 0x1p63) return std::nullopt;  // written this way to reject not-a-number too
   return static_cast<std::int64_t>(bytes);
 }
 
+/// What to write in place of a size whose unit is of bits, or one letter for two units: "it could be 25MB (25 * 10^6 bytes) or
+/// 25MiB (25 * 2^20)". Empty if it is neither.
+[[nodiscard]] inline std::string unit_remedy(std::string_view text) {
+  constexpr std::string_view prefixes = "KMGTPE";
+  double value = 0;
+  const auto [end, fault] = parse_double(text, value);
+  if (fault != std::errc{}) return {};
+  const std::string number{text.substr(0, static_cast<std::size_t>(end - text.data()))};
+  std::string_view unit = text.substr(number.size());
+  while (unit.starts_with(' ')) unit.remove_prefix(1);
+  if (unit.empty()) return {};
+  const char capital = unit[0] >= 'a' && unit[0] <= 'z' ? static_cast<char>(unit[0] - 'a' + 'A') : unit[0];
+  const std::size_t prefix = prefixes.find(capital);
+  const bool is_of_bits = unit.ends_with('b') && (unit.size() == 2 || (unit.size() == 3 && unit[1] == 'i'));
+  if (prefix == prefixes.npos || (unit.size() != 1 && !is_of_bits)) return {};
+  return (is_of_bits ? std::string{unit} + " is a unit of bits; write " : std::string{"it could be "}) + number + capital +
+         "B (" + number + " * 10^" + std::to_string(3 * (prefix + 1)) + " bytes) or " + number + capital + "iB (" + number +
+         " * 2^" + std::to_string(10 * (prefix + 1)) + ")";
+}
+
 }  // namespace detail
 
 /// Parses a size written by a person: "12884901888", "1.5e9", "12GB" (12 * 10^9), "12GiB" (12 * 2^30). Units are B, KB to EB and
-/// KiB to EiB, in upper or lower case; a fraction is rounded to the nearest byte. Raises an error that shows the correct
-/// notation.
+/// KiB to EiB, also wholly in upper or in lower case, and kB; a fraction is rounded to the nearest byte. "12Gb" is of bits and
+/// "12G" could be either: such text raises an error that shows the correct notation.
 [[nodiscard]] inline std::int64_t parse_byte_size(std::string_view text) {
   if (const auto bytes = detail::whole_bytes(text)) return *bytes;
   if (const auto bytes = detail::scaled_bytes(text)) return *bytes;
+  if (const std::string remedy = detail::unit_remedy(text); !remedy.empty())
+    detail::raise("'" + std::string{text} + "' is not a valid size: " + remedy);
   detail::raise("'" + std::string{text} +
                 "' is not a valid size: write bytes from 0 to 2^63-1, such as 1.5e9, 12GB (12 * 10^9) or 12GiB (12 * 2^30)");
 }
@@ -35309,7 +35353,10 @@ class trace_file_reader {
         is_at_beginning_ = false;
         has_chunk_ = fault == nullptr;  // the first event chunk
       }
-      if (is_behind_last_chunk()) return std::nullopt;
+      if (is_behind_last_chunk()) {
+        look_for_another();
+        return std::nullopt;
+      }
       if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
         // It may also be in the file.
         if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
@@ -35413,6 +35460,9 @@ class trace_file_reader {
     return header_.chunks != trace_file_header::unknown && number_ - header_.first_number >= header_.chunks;
   }
 
+  /// Whether another trace follows the last chunk of a complete one, as in files that were joined.
+  void look_for_another();
+
   /// The offset of the next chunk, or of the beginning before it; 0 if the file does not have it.
   [[nodiscard]] std::uint64_t find_chunk();
 
@@ -35501,6 +35551,12 @@ inline bool trace_file_reader::has_changed_meanwhile() {
     offset_ = found;
   }
   return true;
+}
+
+inline void trace_file_reader::look_for_another() {
+  std::array<unsigned char, trace_magic.size()> bytes{};
+  if (live_ || read_on(bytes.data(), bytes.size(), offset_) < bytes.size() || as_text(bytes) != trace_magic) return;
+  status_.damage = quoted_path() + " goes on with another trace at byte " + std::to_string(offset_) + ", as joined files do";
 }
 
 inline std::uint64_t trace_file_reader::find_chunk() {
@@ -35599,6 +35655,7 @@ inline std::nullopt_t trace_file_reader::stop(std::string_view what) {
 }  // namespace memprof::inline MEMPROF_ABI::detail
 
 // ---- <memprof/trace/trace_file.hpp>
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -35659,15 +35716,20 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     bool has_ended = false;
     bool is_damaged = false;
     detail::ring_positions* positions = nullptr;  ///< if the file has rings
-    std::uint64_t dropped = 0;
+    std::uint64_t missing_first = 0;
+    std::uint64_t dropped = 0;  ///< of those, if a trace limit is why: the state that they left follows, or memory events do
     bool is_at_beginning = true;
     void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
-      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) dropped = first->bytes;
+      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) missing_first = first->bytes;
+      if (missing_first != dropped &&
+          std::any_of(first, last, [](const extend::event& each) { return detail::has_address(each.kind); }))
+        dropped = missing_first;
       has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == extend::event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
     void definition(detail::control kind, std::string_view payload) {
+      if (kind == detail::control::saved_state) dropped = missing_first;
       is_damaged = is_damaged || !detail::visit_definition(kind, payload, visitor);
       if (positions == nullptr || kind != detail::control::position) return;
       detail::payload_reader in{payload};

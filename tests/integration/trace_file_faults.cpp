@@ -820,7 +820,8 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
       ::setrlimit(RLIMIT_FSIZE, &before);
       const memprof::profile profile = capture.profile();
       const auto lacks = memprof::rows_of<memprof::incomplete_trace_file>(profile.facts);
-      const bool is_said = lacks.size() == 1 && lacks[0].reason == "writing it failed: File too large";
+      const bool is_said =
+          lacks.size() == 1 && lacks[0].reason == "writing it failed: File too large (for RLIMIT_FSIZE: ulimit -f)";
       std::_Exit(profile.exact && profile.space("dram").allocation_count == blocks && is_said ? 0 : 1);
     }
     int status = 0;

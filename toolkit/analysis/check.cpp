@@ -511,7 +511,9 @@ check_tolerance parse_tolerance(std::string_view text) {
     if (fault == std::errc{} && end == number.data() + number.size() && percent >= 0 && percent <= 1e6)
       return {.percent = percent};
   }
-  detail::raise("'" + std::string{text} + "' is no tolerance: write a share such as 1%, or bytes such as 0 or 16MiB");
+  const std::string remedy = detail::unit_remedy(text);
+  detail::raise("'" + std::string{text} +
+                "' is no tolerance: " + (remedy.empty() ? "write a share such as 1%, or bytes such as 0 or 16MiB" : remedy));
 }
 
 std::size_t check_report::failures() const noexcept {

@@ -205,7 +205,7 @@ std::string to_text(const check_report& of, const text_options& options, bool sh
     add_remarks(section.lines, of.caveats);
     text.add_table(section);
   }
-  // The first line is for logs, and is not broken.
+  // The first line is for logs, and is not broken; memprof check breaks it for a terminal.
   const emphasis how = of.has_passed() ? emphasis::strong : emphasis::alarm;
   return with_emphasis(verdict_of(of), how, options.is_colored) + "\n" + text.take();
 }

@@ -1,4 +1,6 @@
 #include <memprof/config.hpp>
+#include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/shortened_names.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/toolkit/estimate/decoder_shape.hpp>
 #include <memprof/toolkit/estimate/estimate_text.hpp>
@@ -8,24 +10,33 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
 
 namespace detail {
 
-std::string aligned_table(const std::vector<std::vector<std::string>>& rows) {
+std::string aligned_table(std::vector<std::vector<std::string>> rows, std::size_t columns, std::size_t flexible) {
+  constexpr std::size_t between = 3;  // " | "
+  constexpr std::size_t least_name = 10;
   std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t column = 0; column < row.size(); ++column) widths[column] = std::max(widths[column], row[column].size());
+  std::size_t total = between * (widths.size() - 1);
+  for (std::size_t column = 0; column < widths.size(); ++column) {
+    for (const auto& row : rows) widths[column] = std::max(widths[column], display_width(row[column]));
+    total += widths[column];
+  }
+  if (columns != 0 && total > columns) {
+    const std::size_t others = total - widths[flexible];
+    const std::size_t room = std::max(least_name, columns - std::min(columns, others));
+    widths[flexible] = std::min(widths[flexible], room);
+    for (auto& row : rows) row[flexible] = shortened_name(row[flexible], widths[flexible]);
   }
   std::string text;
   for (std::size_t index = 0; index < rows.size(); ++index) {
-    for (std::size_t column = 0; column < widths.size(); ++column) {
-      std::string cell = rows[index][column];
-      cell.resize(widths[column], ' ');
-      text += (column == 0 ? "" : " | ") + cell;
-    }
+    for (std::size_t column = 0; column < widths.size(); ++column)
+      text += (column == 0 ? "" : " | ") + left_in(rows[index][column], widths[column]);
     text += '\n';
     if (index != 0) continue;
     for (std::size_t column = 0; column < widths.size(); ++column) {
@@ -36,6 +47,30 @@ std::string aligned_table(const std::vector<std::vector<std::string>>& rows) {
   return text;
 }
 
+std::string folded(std::string_view text, std::size_t columns) {
+  if (columns == 0) return std::string{text};
+  std::string result;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    const std::size_t indent = std::min(line.find_first_not_of(' '), line.size()) + 2;
+    const bool is_table = line.find(" | ") != line.npos || line.find("-+-") != line.npos;
+    std::size_t room = columns;
+    while (!is_table && display_width(line) > room) {
+      std::size_t cut = line.rfind(' ', bytes_within(line, room));
+      if (cut == line.npos || line.find_first_not_of(' ') > cut) cut = line.find(' ', bytes_within(line, room));
+      if (cut == line.npos) break;
+      result.append(line.substr(0, cut)) += '\n' + std::string(indent, ' ');
+      line.remove_prefix(cut + 1);
+      room = columns - indent;
+    }
+    result.append(line);
+    if (end < text.size()) result += '\n';
+    text.remove_prefix(std::min(end + 1, text.size()));
+  }
+  return result;
+}
+
 std::string gibibytes(std::int64_t bytes) { return right_aligned(decimal(static_cast<double>(bytes) / 0x1p30, 3), 7); }
 
 }  // namespace detail
@@ -44,8 +79,7 @@ namespace detail {
 namespace {
 
 /// A bar of `value` out of `greatest`; halves are rounded to even, as Python does.
-std::string estimate_bar(std::int64_t value, std::int64_t greatest) {
-  constexpr std::size_t width = 40;
+std::string estimate_bar(std::int64_t value, std::int64_t greatest, std::size_t width) {
   const double share = greatest == 0 ? 0 : static_cast<double>(value) / static_cast<double>(greatest);
   const auto filled = static_cast<std::size_t>(std::nearbyint(static_cast<double>(width) * share));
   return std::string(filled, '#') + std::string(width - filled, '.');
@@ -74,17 +108,24 @@ std::string config_text(const decoder_shape& shape) {
 namespace detail {
 namespace {
 
-std::string bucket_table(const shape_estimate& estimate) {
+std::string bucket_table(const shape_estimate& estimate, std::size_t columns) {
+  constexpr std::size_t widest_bar = 40;
+  constexpr std::size_t besides = 14 + 3 + 14 + 3 + 8 + 3 + 8;  // the other columns, with 14 for parameters
+  const bool has_room = columns == 0 || columns >= besides + 2 * (3 + widest_bar);
+  const std::size_t bar = has_room ? widest_bar : std::max<std::size_t>(8, (columns - std::min(columns, besides + 6)) / 2);
   std::int64_t greatest = 0;
   for (const estimated_bytes& bucket : estimate.buckets) greatest = std::max(greatest, bucket.fp32_bytes);
   std::vector<std::vector<std::string>> rows{{"Bucket", "Params", "FP32 GiB", "BF16 GiB", "FP32 Bar", "BF16 Bar"}};
   for (std::size_t index = 0; index < estimate.buckets.size(); ++index) {
     const estimated_bytes& bucket = estimate.buckets[index];
     rows.push_back({std::string{estimate_bucket_names[index]}, with_thousands(std::to_string(bucket.parameters)),
-                    gibibytes(bucket.fp32_bytes), gibibytes(bucket.bf16_bytes), estimate_bar(bucket.fp32_bytes, greatest),
-                    estimate_bar(bucket.bf16_bytes, greatest)});
+                    gibibytes(bucket.fp32_bytes), gibibytes(bucket.bf16_bytes), estimate_bar(bucket.fp32_bytes, greatest, bar),
+                    estimate_bar(bucket.bf16_bytes, greatest, bar)});
   }
-  return aligned_table(rows);
+  if (columns != 0 && columns < besides + 2 * (3 + 8)) {
+    for (auto& row : rows) row.pop_back();
+  }
+  return aligned_table(std::move(rows), columns);
 }
 
 }  // namespace
@@ -98,10 +139,10 @@ std::vector<estimated_operation> top_contributors(const shape_estimate& estimate
   return sorted;
 }
 
-std::string to_text(const shape_estimate& estimate, std::size_t top_k) {
+std::string to_text(const shape_estimate& estimate, std::size_t top_k, std::size_t columns) {
   std::string text = "Memory Estimate (shape-only, no CUDA alloc)\nConfig: " + detail::config_text(estimate.shape) +
                      (estimate.architecture.empty() ? "" : "\nModel: " + estimate.architecture) + "\n\n" +
-                     detail::bucket_table(estimate) + "\nTop " + std::to_string(top_k) +
+                     detail::bucket_table(estimate, columns) + "\nTop " + std::to_string(top_k) +
                      " contributors (aggregated by op type):\n";
   std::vector<std::vector<std::string>> rows{{"Bucket", "Op", "Count", "Shape", "Params", "FP32 GiB", "BF16 GiB"}};
   for (const estimated_operation& operation : top_contributors(estimate)) {
@@ -110,7 +151,16 @@ std::string to_text(const shape_estimate& estimate, std::size_t top_k) {
                     detail::bracketed_shape(operation.shape), detail::with_thousands(std::to_string(operation.total.parameters)),
                     detail::gibibytes(operation.total.fp32_bytes), detail::gibibytes(operation.total.bf16_bytes)});
   }
-  return text + detail::aligned_table(rows);
+  constexpr std::size_t all_columns = 114;  // of the decoders that have names
+  constexpr std::size_t operation = 1;
+  if (columns == 0 || columns >= all_columns)
+    return detail::folded(text, columns) + detail::aligned_table(rows, columns, operation);
+  for (auto& row : rows) {  // the sizes in bf16 are halves, and the names of operations say which bucket they are in
+    row.pop_back();
+    row.erase(row.begin());
+    if (columns < 72) row.erase(row.begin() + 2);  // the shape
+  }
+  return detail::folded(text, columns) + detail::aligned_table(rows, columns);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

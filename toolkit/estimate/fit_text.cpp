@@ -4,8 +4,10 @@
 #include <memprof/toolkit/estimate/fit_search.hpp>
 #include <memprof/toolkit/estimate/fit_text.hpp>
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -19,7 +21,7 @@ std::string fit_sentence(const asked_step& asked, std::string_view device) {
   return "No: " + step + " does not fit" + where + ", even with blocks recomputed.";
 }
 
-std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name) {
+std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name, std::size_t columns) {
   std::vector<std::vector<std::string>> cells{
       {"Activations", std::string{size_name}, "Peak GiB", "Reserved GiB", "One more: peak", "Reserved"}};
   const std::string nothing = detail::right_aligned("-", 7);
@@ -34,7 +36,16 @@ std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name
     cells.push_back(
         {row.name, fits ? std::to_string(row.answer.size) : "none", peak(at), reserved(at), peak(above), reserved(above)});
   }
-  return detail::aligned_table(cells);
+  constexpr std::size_t all_columns = 90;
+  if (columns != 0 && columns < all_columns) {
+    cells.front()[3] = "Reserved";
+    cells.front()[4] = "One more";
+  }
+  if (columns != 0 && columns < 80) {
+    cells.front()[1] = size_name.substr(0, size_name.find(' '));
+    for (auto& row : cells) row.pop_back();
+  }
+  return detail::aligned_table(std::move(cells), columns);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

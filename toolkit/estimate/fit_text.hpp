@@ -2,6 +2,7 @@
 
 #include <memprof/toolkit/estimate/fit_search.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -27,7 +28,7 @@ struct asked_step {
 /// does not."
 [[nodiscard]] std::string fit_sentence(const asked_step& asked, std::string_view device);
 
-/// A table of the greatest sizes that fit; `size_name` says what is counted. GiB is 2^30 bytes.
-[[nodiscard]] std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name);
+/// A table of the greatest sizes that fit; `size_name` says what is counted. GiB is 2^30 bytes. `columns`: 0 for any width.
+[[nodiscard]] std::string to_text(const std::vector<fit_row>& rows, std::string_view size_name, std::size_t columns = 0);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace memprof::inline MEMPROF_ABI {
@@ -89,7 +90,8 @@ std::string gibibytes_text(std::int64_t bytes) { return decimal(static_cast<doub
 namespace {
 
 /// Bytes of owners at the peak as rows: GiB, and the share of the peak.
-std::string owner_table(std::string_view title, const vector<owned_bytes>& owners, std::int64_t peak, std::size_t most) {
+std::string owner_table(std::string_view title, const vector<owned_bytes>& owners, std::int64_t peak, std::size_t most,
+                        std::size_t columns) {
   std::vector<std::vector<std::string>> rows{{std::string{title}, "GiB", "Share"}};
   const auto add = [&](const std::string& name, std::int64_t bytes) {
     const double share = peak == 0 ? 0 : 100.0 * static_cast<double>(bytes) / static_cast<double>(peak);
@@ -104,7 +106,7 @@ std::string owner_table(std::string_view title, const vector<owned_bytes>& owner
     shown += owner.bytes;
   }
   if (shown != peak) add("others", peak - shown);
-  return aligned_table(rows);
+  return aligned_table(std::move(rows), columns);
 }
 
 /// "Peak: 5.297 GiB (5,687,836,672 B) in BACKWARD_PASS, operation loss".
@@ -146,7 +148,7 @@ std::string room_text(const training_estimate& estimate, const predicted_fit* pr
 }  // namespace detail
 
 std::string to_text(const training_estimate& estimate, const decoder_model& model, const training_setup& setup,
-                    const predicted_fit* room) {
+                    const predicted_fit* room, std::size_t columns) {
   constexpr std::size_t max_owners = 12;
   const space_profile& space = estimate.space();
   std::vector<std::vector<std::string>> rows{{"Phase", "Count", "Peak GiB", "End GiB"}};
@@ -154,11 +156,12 @@ std::string to_text(const training_estimate& estimate, const decoder_model& mode
     rows.push_back({phase.name, std::to_string(phase.count), detail::gibibytes(phase.peak), detail::gibibytes(phase.end)});
   }
   const live_set& live = space.live_at_peak;
-  return "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
-         "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + '\n' + detail::peak_text(estimate) +
-         detail::room_text(estimate, room) + '\n' + detail::aligned_table(rows) + '\n' +
-         detail::owner_table("Category at the peak", live.by_category, live.bytes, detail::category_names.size()) + '\n' +
-         detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners);
+  const std::string text = "Training Step (estimated, nothing is run)\nModel: " + detail::model_text(model, estimate.parameters) +
+                           "\nSetup: " + detail::setup_text(setup, estimate.pipeline_stage) + '\n' + detail::peak_text(estimate) +
+                           detail::room_text(estimate, room);
+  return detail::folded(text, columns) + '\n' + detail::aligned_table(std::move(rows), columns) + '\n' +
+         detail::owner_table("Category at the peak", live.by_category, live.bytes, detail::category_names.size(), columns) +
+         '\n' + detail::owner_table("Operation at the peak", live.by_operation, live.bytes, max_owners, columns);
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

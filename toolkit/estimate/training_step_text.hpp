@@ -6,6 +6,7 @@
 #include <memprof/toolkit/estimate/training_setup.hpp>
 #include <memprof/toolkit/estimate/training_step.hpp>
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -38,8 +39,8 @@ namespace detail {
 }  // namespace detail
 
 /// A step: its peak first, then by phase, and what the peak is made of. GiB is 2^30 bytes. `room` is what `predict_step` says of
-/// its CUDA device; without it, the device is compared with the peak.
+/// its CUDA device; without it, the device is compared with the peak. `columns`: 0 for any width.
 [[nodiscard]] std::string to_text(const training_estimate& estimate, const decoder_model& model, const training_setup& setup,
-                                  const predicted_fit* room = nullptr);
+                                  const predicted_fit* room = nullptr, std::size_t columns = 0);
 
 }  // namespace memprof::inline MEMPROF_ABI

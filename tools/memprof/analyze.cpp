@@ -55,9 +55,8 @@ struct analyze_arguments {
   bool as_json = false;
 };
 
-/// Adds the causes in a trace. The standard input cannot be read again.
+/// Adds the causes in a trace.
 void add_causes(std::vector<memprof::file_causes>& all, const memprof::profile& profile, const std::string& path) {
-  if (path == "-") return;
   const memprof::detail::file_handle file = open_recording(path);
   if (!memprof::is_trace_file(file.get())) return;
   std::vector<memprof::reserved_causes> found = memprof::all_reserved_causes_in(memprof::trace_file{file.get(), path}, profile);
@@ -90,6 +89,14 @@ memprof::step_analysis analyze_files(const analyze_arguments& arguments, std::ve
   return all;
 }
 
+/// Whether the standard output is for the numbers or a picture alone.
+bool prints_output(const analyze_arguments& arguments) {
+  std::vector<std::string> outputs{arguments.json};
+  if (arguments.visualize_peak) outputs.insert(outputs.end(), arguments.output.begin(), arguments.output.end());
+  for (std::size_t index = 1; index < outputs.size(); ++index) keep_apart(arguments.json, outputs[index]);
+  return is_printed(outputs, arguments.as_json ? "--json" : "");
+}
+
 int draw(const std::vector<analyzed_space>& bars, const analyze_arguments& arguments, const std::string& path,
          memprof::picture_format format) {
   const drawing result = draw_picture(
@@ -103,7 +110,8 @@ int draw(const std::vector<analyzed_space>& bars, const analyze_arguments& argum
     print_error("analyze", "no picture: gnuplot failed: " + result.complaint);
     return failed;
   }
-  print("Visualization saved to: " + path + "\n", arguments.as_json ? stderr : stdout);
+  if (path != standard_output)
+    print("Visualization saved to: " + path + "\n", arguments.as_json || prints_output(arguments) ? stderr : stdout);
   return success;
 }
 
@@ -127,6 +135,7 @@ int require_fit(const std::vector<analyzed_space>& analyzed) {
 
 int run_analyze(const analyze_arguments& arguments) {
   int status = success;
+  const bool is_quiet = prints_output(arguments);
   if (arguments.asks_for_picture && !arguments.visualize_peak)
     print_error("analyze", "no picture: --title and --output have no effect without --visualize-peak");
   std::vector<std::string> complaints;
@@ -137,7 +146,8 @@ int run_analyze(const analyze_arguments& arguments) {
     status = bad_input;
   }
   if (analyzed.empty()) return bad_input;
-  if (arguments.as_json) {
+  if (is_quiet) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document_of(found, complaints))) + '\n');
   } else {
     print(memprof::to_text(found, arguments.question.sizes));
@@ -147,7 +157,7 @@ int run_analyze(const analyze_arguments& arguments) {
       keep_other_file(arguments.json, {"an analysis", [](std::string_view begin) {
                                          return begin.find(memprof::breakdown_json_format) != begin.npos;
                                        }});
-      memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document_of(found, complaints)) + '\n');
+      write_output(arguments.json, memprof::detail::dump(document_of(found, complaints)) + '\n');
       return success;
     });
   }
@@ -243,7 +253,7 @@ void add_analyze(CLI::App& program, int& status) {
     arguments->as_json = json->count() > 0 && arguments->json.empty();
     if (arguments->inputs.empty()) throw CLI::RequiredError{"FILE"};  // were the option required, CLI11 would name only the flag
     arguments->asks_for_picture = command.count("--title") + command.count("--output") > 0;
-    status = run_analyze(*arguments);
+    status = run_reported("analyze", [&] { return run_analyze(*arguments); });
   });
 }
 

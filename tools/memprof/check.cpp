@@ -23,6 +23,7 @@
 #include <memprof/toolkit/analysis/check_text.hpp>
 #include <memprof/toolkit/analysis/leaks.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
+#include <memprof/toolkit/estimate/estimate_text.hpp>
 #include <memprof/trace/trace_file.hpp>
 
 #include <CLI/App.hpp>
@@ -159,9 +160,9 @@ int write_baseline(const check_arguments& arguments) {
   const checked_file checked = read_checked(arguments.file, complaints);
   if (!complaints.empty()) return bad_input;
   const memprof::run_baseline made = reduced(memprof::baseline_of(checked.read.profile));
-  memprof::detail::replace_whole_file(arguments.written_baseline, memprof::detail::dump(to_json(made)) + '\n');
+  write_output(arguments.written_baseline, memprof::detail::dump(to_json(made)) + '\n');
   if (!made.exact) print_error("check", "'" + arguments.file + "' is not exact, and neither is the baseline");
-  say_written(arguments.written_baseline);
+  if (arguments.written_baseline != standard_output) say_written(arguments.written_baseline);
   return success;
 }
 
@@ -169,21 +170,27 @@ void show_annotations(const check_arguments& arguments, const memprof::check_rep
   const std::string text =
       arguments.annotations == "gitlab" ? memprof::to_gitlab_code_quality(report) : memprof::to_github_annotations(report);
   if (!arguments.annotations_file.empty()) {
-    memprof::detail::replace_whole_file(arguments.annotations_file, text);
+    write_output(arguments.annotations_file, text);
   } else {
     print(text, stderr);  // GitHub reads commands from both streams; the other may go into a file
   }
 }
 
 void print_report(const check_arguments& arguments, const memprof::check_report& report) {
-  if (arguments.as_json) {
+  if (is_printed({arguments.json, arguments.junit, arguments.annotations_file})) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(to_json(report))) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(report));
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
     if (arguments.width != 0) options.columns = arguments.width;
-    print(memprof::to_text(report, options, arguments.shows_all), stdout, text_colors::own);
+    std::string text = memprof::to_text(report, options, arguments.shows_all);
+    // In a log, the first line stays whole.
+    const bool has_width = arguments.width != 0 || memprof::detail::terminal_columns(stdout) != 0;
+    const std::size_t end = has_width ? text.find('\n') : 0;
+    text.replace(0, end, memprof::detail::folded(text.substr(0, end), options.columns));
+    print(text, stdout, text_colors::own);
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the outcome: " + memprof::detail::reason_in_errno());
@@ -199,6 +206,9 @@ int run_check(const check_arguments& arguments) {
     keep_input(arguments.file, output);
     if (!settings.baseline.empty()) keep_input(settings.baseline, output);
   }
+  (void)is_printed({arguments.json, arguments.junit, arguments.annotations_file}, arguments.as_json       ? "--json"
+                                                                                  : arguments.as_markdown ? "--markdown"
+                                                                                                          : "");
   keep_apart(arguments.json, arguments.junit);
   keep_apart(arguments.json, arguments.annotations_file);
   keep_apart(arguments.junit, arguments.annotations_file);
@@ -220,8 +230,8 @@ int run_check(const check_arguments& arguments) {
   memprof::check_report report = check_run(checked.read.profile, request, leaks ? &*leaks : nullptr);
   report.caveats.insert(report.caveats.end(), complaints.begin(), complaints.end());
   print_report(arguments, report);
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(to_json(report)) + '\n');
-  if (!arguments.junit.empty()) memprof::detail::replace_whole_file(arguments.junit, to_junit(report));
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(to_json(report)) + '\n');
+  if (!arguments.junit.empty()) write_output(arguments.junit, to_junit(report));
   if (!complaints.empty()) return bad_input;
   return report.has_passed() ? success : failed;
 }

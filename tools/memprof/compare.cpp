@@ -29,6 +29,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdio>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -176,12 +177,16 @@ void check_outputs(const compare_arguments& arguments) {
 }
 
 int run_compare(compare_arguments& arguments) {
+  const bool is_quiet = is_printed({arguments.json, arguments.html}, arguments.as_json       ? "--json"
+                                                                     : arguments.as_markdown ? "--markdown"
+                                                                                             : "");
   std::vector<std::string> complaints;
   find_sides(arguments);
   check_outputs(arguments);
   const memprof::comparison of = comparison_of(arguments, complaints);
   const nlohmann::ordered_json document = memprof::with_caveats(to_json(of), complaints);
-  if (arguments.as_json) {
+  if (is_quiet) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(of));
@@ -192,8 +197,12 @@ int run_compare(compare_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the comparison: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
-  if (!arguments.html.empty()) memprof::write_html(of, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(document) + '\n');
+  if (!arguments.html.empty()) {
+    write_named_output(arguments.html, [&](const std::filesystem::path& name) {
+      memprof::write_html(of, name, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+    });
+  }
   return complaints.empty() ? success : bad_input;
 }
 

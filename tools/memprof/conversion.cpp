@@ -9,8 +9,6 @@
 
 #include <memprof/detail/error.hpp>
 
-#include <unistd.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
@@ -38,10 +36,9 @@ void check_output(const conversion& asked) {
     if (asked.output == standard_output) memprof::detail::raise("'-': " + asked.format + " is a folder of tables; name a folder");
     for (const std::string_view name : table_names)
       keep_other_file(std::filesystem::path{asked.output} / (std::string{name} + '.' + asked.format), format.kind);
-  } else if (asked.output != standard_output) {
+  } else {
     keep_other_file(asked.output, format.kind);
-  } else if (!format.is_text && ::isatty(STDOUT_FILENO) == 1) {
-    memprof::detail::raise("'-': the standard output is a terminal, and " + asked.format + " is not text");
+    if (!format.is_text) keep_terminal(asked.output, asked.format);
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/terminal.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/analysis/short_json.hpp>
@@ -54,6 +55,7 @@ struct estimate_arguments {
   bool estimates_step = false;
   bool is_compatible = false;  ///< transformer-room's table for any decoder
   bool runs_step = false;
+  std::size_t width = 0;  ///< 0: not given
   bool as_json = false;
 };
 
@@ -63,6 +65,13 @@ void make_folder(const std::filesystem::path& folder) {
   if (failure) memprof::detail::raise_about_file("create", folder, failure.message());
 }
 
+/// Whether the standard output is for one of the files alone.
+bool prints_a_file(const estimate_arguments& arguments) {
+  return is_printed({arguments.json, arguments.profile, arguments.trace}, arguments.as_json     ? "--json"
+                                                                          : arguments.runs_step ? "--train-step-profile"
+                                                                                                : "");
+}
+
 /// Without gnuplot, says so and succeeds.
 int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments& arguments) {
   const std::filesystem::path folder = arguments.plot_folder;
@@ -70,7 +79,8 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
   const drawing buckets = draw_picture([&](const std::string& file) { return memprof::bucket_picture_script(estimate, file); },
                                        (folder / memprof::bucket_picture_name).string());
   if (!buckets.has_gnuplot) {
-    print("Skipping PNG plots: gnuplot is not installed. Install with `apt-get install gnuplot-nox`.\n");
+    print("Skipping PNG plots: gnuplot is not installed. Install with `apt-get install gnuplot-nox`.\n",
+          prints_a_file(arguments) ? stderr : stdout);
     return success;
   }
   const drawing contributors = draw_picture(
@@ -83,7 +93,7 @@ int draw_both(const memprof::shape_estimate& estimate, const estimate_arguments&
     print_error("estimate", "no pictures: gnuplot failed: " + complaint);
     return failed;
   }
-  print("\nSaved plots to: " + arguments.plot_folder + "\n");
+  print("\nSaved plots to: " + arguments.plot_folder + "\n", prints_a_file(arguments) ? stderr : stdout);
   return success;
 }
 
@@ -93,8 +103,8 @@ int write_summary(const memprof::shape_estimate& estimate, const std::optional<m
   nlohmann::ordered_json document = memprof::to_json(estimate);
   if (step) document.emplace("training_step", memprof::to_json(*step));
   make_folder(std::filesystem::path{path}.parent_path());
-  memprof::detail::replace_whole_file(path, document.dump(2));
-  if (!arguments.as_json) print("Saved JSON summary to: " + path + "\n");
+  write_output(path, document.dump(2));
+  if (!arguments.as_json && !prints_a_file(arguments)) print("Saved JSON summary to: " + path + "\n");
   return success;
 }
 
@@ -103,6 +113,11 @@ constexpr file_kind estimate_kind{"an estimate",
 
 /// Throws `memprof::error` if an output would replace another file than one of its kind.
 void check_outputs(const estimate_arguments& arguments) {
+  (void)prints_a_file(arguments);
+  keep_apart(arguments.json, arguments.profile);
+  keep_apart(arguments.json, arguments.trace);
+  keep_apart(arguments.profile, arguments.trace);
+  keep_terminal(arguments.trace, "a trace");
   if (!arguments.json.empty()) keep_other_file(arguments.json, estimate_kind);
   if (!arguments.profile.empty()) keep_other_file(arguments.profile, profile_file_kind);
   if (!arguments.trace.empty()) keep_other_file(arguments.trace, trace_file_kind);
@@ -131,25 +146,28 @@ int run_estimate(estimate_arguments& arguments, const CLI::App& command) {
     if (is_limited) room = memprof::predict_step(decoder.model, setup);
   }
 
-  if (arguments.as_json) {
+  if (prints_a_file(arguments)) {  // see below
+  } else if (arguments.as_json) {
     const nlohmann::ordered_json answer =
         memprof::estimate_answer_json(estimate, step ? &*step : nullptr, room ? &*room : nullptr);
     print_json(memprof::detail::dump(memprof::short_answer(answer)) + '\n');
   } else {
-    if (step) print(memprof::to_text(*step, decoder.model, setup, room ? &*room : nullptr) + "\n");
-    print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k)));
+    // Elsewhere the text is the original's.
+    const std::size_t columns = arguments.width != 0 ? arguments.width : memprof::detail::terminal_columns(stdout);
+    if (step) print(memprof::to_text(*step, decoder.model, setup, room ? &*room : nullptr, columns) + "\n");
+    print(memprof::to_text(estimate, static_cast<std::size_t>(arguments.top_k), columns));
   }
   if (!arguments.plot_folder.empty()) attempt(status, "estimate", [&] { return draw_both(estimate, arguments); });
   if (!arguments.json.empty()) attempt(status, "estimate", [&] { return write_summary(estimate, step, arguments); });
   if (step && !arguments.profile.empty()) {
     attempt(status, "estimate", [&] {
-      memprof::write_json(step->step, arguments.profile);
+      write_named_output(arguments.profile, [&](const std::filesystem::path& name) { memprof::write_json(step->step, name); });
       return success;
     });
   }
   if (step && !arguments.trace.empty()) {
     attempt(status, "estimate", [&] {
-      memprof::write_trace(events, arguments.trace);
+      write_named_output(arguments.trace, [&](const std::filesystem::path& name) { memprof::write_trace(events, name); });
       return success;
     });
   }
@@ -185,6 +203,9 @@ void add_estimate(CLI::App& program, int& status) {
       command.add_flag("--json", arguments->as_json, "print the estimate as JSON: the verdict, the numbers and their caveats")
           ->excludes(pictures);
   command.add_option("--json-out", arguments->json, "also write the numbers to this file, as JSON")->type_name("FILE");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, else any)")
+      ->type_name("N")
+      ->check(whole_number(60, 1000));
 
   CLI::Option* const step = command.add_flag("--step", arguments->estimates_step, "estimate a whole training step, by phase");
   const std::size_t options_before = command.get_options().size();

@@ -2,6 +2,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"
+#include "option_values.hpp"
 #include "output_file.hpp"
 #include "progress.hpp"
 #include "text_output.hpp"
@@ -11,11 +12,13 @@
 #include <memprof/detail/file_io.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/record/memory_space.hpp>
+#include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/allocation_sequence.hpp>
 #include <memprof/toolkit/analysis/memory_prediction.hpp>
 #include <memprof/toolkit/analysis/memory_prediction_json.hpp>
 #include <memprof/toolkit/analysis/memory_prediction_text.hpp>
 #include <memprof/toolkit/estimate/estimate.hpp>
+#include <memprof/toolkit/estimate/estimate_text.hpp>
 #include <memprof/toolkit/estimate/fit_text.hpp>
 #include <memprof/toolkit/estimate/training_step_text.hpp>
 #include <memprof/trace/device_presets.hpp>
@@ -45,6 +48,7 @@ struct fit_arguments {
   setup_options training;
   bool seeks_sequence = false;
   std::string json;
+  std::size_t width = 0;  ///< 0: not given
   bool as_json = false;
 };
 
@@ -155,6 +159,7 @@ constexpr file_kind fit_kind{"an answer of memprof fit",
                              [](std::string_view begin) { return begin.find("\"memprof-fit\"") != begin.npos; }};
 
 int run_fit(fit_arguments& arguments, const CLI::App& command) {
+  const bool is_quiet = is_printed({arguments.json}, arguments.as_json ? "--json" : "") || arguments.as_json;
   if (!arguments.json.empty()) keep_other_file(arguments.json, fit_kind);
   chosen_decoder decoder = choose_decoder(arguments.decoder, command);
   memprof::training_setup& setup = arguments.training.setup;
@@ -178,16 +183,23 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
 
   const memprof::device_space& space = setup.device.tensor_space();
+  const std::size_t columns =
+      arguments.width != 0 ? arguments.width : memprof::detail::fitted_to(stdout, memprof::text_options{}).columns;
   const std::string verdict = memprof::fit_sentence(asked, setup.device.name.view());
   std::string text =
-      verdict + "\n\nFit: " + std::string{setup.device.name.view()} + ", " + memprof::detail::gibibytes_text(space.capacity) +
-      " of " + std::string{space.name.view()} +
+      "\nFit: " + std::string{setup.device.name.view()} + ", " + memprof::detail::gibibytes_text(space.capacity) + " of " +
+      std::string{space.name.view()} +
       (memprof::has_caching_allocator(setup.device) ? ", through PyTorch's caching allocator" : "") +
       "\nModel: " + memprof::detail::model_text(decoder.model, memprof::parameter_count(decoder.model, asked.seq_len)) +
       "\nFixed: " + (arguments.seeks_sequence ? "B=" + std::to_string(asked.batch_size) : "T=" + std::to_string(asked.seq_len)) +
-      "\n\n" + memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch") +
+      "\n\n" + memprof::to_text(rows, arguments.seeks_sequence ? "Longest sequence" : "Largest batch", columns) +
       (predictions.empty() ? "" : "\n" + text_of(predictions, rows));
-  if (!arguments.as_json) print(text);
+  const auto show = [&](const std::string& more) {
+    if (!is_quiet) print(memprof::detail::folded(more, columns));
+  };
+  const bool has_width = arguments.width != 0 || memprof::detail::terminal_columns(stdout) != 0;
+  if (!is_quiet) print(memprof::detail::folded(verdict + '\n', has_width ? columns : 0));  // in a log, the answer stays whole
+  show(text);
 
   int status = success;
   std::vector<std::string> confirmations;
@@ -204,7 +216,7 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
   text = "\nConfirmed by runs of examples/nano_gpt without dispatch:\n";
   for (const std::string& line : confirmations) text += "  " + line + "\n";
-  if (!arguments.as_json) print(text);
+  show(text);
 
   std::vector<std::string> presets;
   for (const bool recompute : {false, true}) {
@@ -216,13 +228,13 @@ int run_fit(fit_arguments& arguments, const CLI::App& command) {
   }
   text = "\nSmallest preset for B=" + std::to_string(asked.batch_size) + ", T=" + std::to_string(asked.seq_len) + ": " +
          presets[0] + "; with recomputation " + presets[1] + "\n";
-  if (!arguments.as_json) print(text);
+  show(text);
 
   const std::string document = memprof::detail::dump(document_of(verdict, setup.device, arguments.seeks_sequence, rows,
                                                                  predictions, confirmations, presets)) +
                                '\n';
   if (arguments.as_json) print_json(document);
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, document);
+  if (!arguments.json.empty()) write_output(arguments.json, document);
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the answers: " + memprof::detail::reason_in_errno());
   return status;
@@ -244,6 +256,9 @@ void add_fit(CLI::App& program, int& status) {
                    "find the longest sequence for --batch-size (default: 1) instead of the largest batch");
   command.add_flag("--json", arguments->as_json, "print the answers as JSON");
   command.add_option("--json-out", arguments->json, "also write the answers to this file, as JSON")->type_name("FILE");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, at most 100)")
+      ->type_name("N")
+      ->check(whole_number(60, 1000));
   arguments->decoder.add(command);
   arguments->training.add(command);
   command.callback([arguments, &command, &status] {

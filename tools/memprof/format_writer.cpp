@@ -248,7 +248,7 @@ class format_writer {
     if (!input_.is_own() && memprof::recorded_stacks_of(input_.profile(asked_.asked_facets())))
       print_error(asked_.subcommand, "a profile has no stacks: --frames own makes their frames operations; a trace has them");
     const std::string text = memprof::to_json_text(input_.profile(asked_.asked_facets())) + '\n';
-    write_output(asked_.output, [&](std::FILE* file) { return memprof::detail::write_text(file, text); });
+    write_output(asked_.output, text);
   }
   void write_trace() { input_.write_trace(asked_.output, false); }
   void write_packed_trace() { input_.write_trace(asked_.output, true); }

@@ -43,6 +43,7 @@ constexpr file_kind leaks_kind{"a report of leaks",
                                [](std::string_view begin) { return begin.find(memprof::leaks_json_format) != begin.npos; }};
 
 int run_leaks(const leaks_arguments& arguments) {
+  const bool is_quiet = is_printed({arguments.json}, arguments.as_json ? "--json" : "");
   if (!arguments.json.empty()) {
     keep_input(arguments.file, arguments.json);
     keep_other_file(arguments.json, leaks_kind);
@@ -60,7 +61,8 @@ int run_leaks(const leaks_arguments& arguments) {
   const memprof::leak_report found = memprof::find_leaks(trace, read.profile);
   const nlohmann::ordered_json document =
       memprof::with_caveats(to_json(found), {read.complaint, note_of_dropped(trace.status(), arguments.file)});
-  if (arguments.as_json) {
+  if (is_quiet) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
@@ -70,7 +72,7 @@ int run_leaks(const leaks_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the report: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(document) + '\n');
   if (read.complaint.empty()) return success;
   print_error("leaks", read.complaint);
   return bad_input;

@@ -125,6 +125,7 @@ memprof::merged_ranks merge(const merge_arguments& arguments, complaints& said) 
 }
 
 int run_merge(const merge_arguments& arguments) {
+  const bool is_quiet = is_printed({arguments.json}, arguments.as_json ? "--json" : arguments.as_markdown ? "--markdown" : "");
   if (!arguments.json.empty()) {
     for (const std::string& path : arguments.paths) keep_input(path, arguments.json);
     keep_other_file(arguments.json, merge_kind);
@@ -133,7 +134,8 @@ int run_merge(const merge_arguments& arguments) {
   const memprof::merged_ranks merged = merge(arguments, said);
   const int status = said.finish();
   const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(merged), said.first());
-  if (arguments.as_json) {
+  if (is_quiet) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else if (arguments.as_markdown) {
     print(memprof::to_markdown(merged));
@@ -144,7 +146,7 @@ int run_merge(const merge_arguments& arguments) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the merge: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(document) + '\n');
   return status;
 }
 

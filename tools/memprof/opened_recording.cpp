@@ -51,10 +51,28 @@ memprof::detail::file_handle copy_of(std::FILE* pipe, const std::string& path) {
 
 }  // namespace
 
+namespace {
+
+/// The standard input, any number of times: a pipe can be read only once.
+memprof::detail::file_handle open_standard_input() {
+  using memprof::detail::file_handle;
+  static const file_handle copy = [] {
+    file_handle once{::fdopen(::dup(STDIN_FILENO), "rb")};
+    if (once && std::fseek(once.get(), 0, SEEK_CUR) != 0) once = copy_of(once.get(), "-");
+    return once;
+  }();
+  if (!copy) return nullptr;
+  const std::string name = "/proc/self/fd/" + std::to_string(::fileno(copy.get()));
+  if (file_handle again{std::fopen(name.c_str(), "rb")}) return again;
+  return file_handle{::fdopen(::dup(::fileno(copy.get())), "rb")};  // a shell opened what this user may not
+}
+
+}  // namespace
+
 memprof::detail::file_handle open_recording(const std::string& path) {
   using namespace memprof::detail;
   using memprof::detail::file_handle;  // <fcntl.h> has another one
-  file_handle file{path == "-" ? fdopen(dup(STDIN_FILENO), "rb") : std::fopen(path.c_str(), "rb")};
+  file_handle file{path == "-" ? open_standard_input() : file_handle{std::fopen(path.c_str(), "rb")}};
   if (!file) raise_about_file("read", path, reason_in_errno());
   check_is_file(file.get(), path);
   if (std::fseek(file.get(), 0, SEEK_CUR) != 0) file = copy_of(file.get(), path);

@@ -1,11 +1,13 @@
 #include "output_file.hpp"
 
+#include "scratch_folder.hpp"
 #include "text_output.hpp"
 
 #include <memprof/detail/file_io.hpp>
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <exception>
@@ -31,6 +33,7 @@ void keep_apart(const std::string& output, const std::string& other) {
 }
 
 void keep_other_file(const std::filesystem::path& output, const file_kind& kind, const std::string& remedy) {
+  if (output == standard_output) return;
   std::error_code ignored;
   if (!std::filesystem::is_regular_file(output, ignored) || std::filesystem::file_size(output, ignored) == 0) return;
   const memprof::detail::file_handle file{std::fopen(output.c_str(), "rb")};
@@ -38,6 +41,17 @@ void keep_other_file(const std::filesystem::path& output, const file_kind& kind,
   const std::size_t got = file ? std::fread(begin.data(), 1, begin.size(), file.get()) : 0;
   if (kind.is_kind({begin.data(), got})) return;
   memprof::detail::raise_about_file("write", output, "it exists and is not " + std::string{kind.name} + "; " + remedy);
+}
+
+bool is_printed(const std::vector<std::string>& outputs, const std::string& other_option) {
+  if (std::find(outputs.begin(), outputs.end(), standard_output) == outputs.end()) return false;
+  if (other_option.empty()) return true;
+  memprof::detail::raise("'-': " + other_option + " prints to the standard output, too; choose a file for one of them");
+}
+
+void keep_terminal(const std::string& output, std::string_view format) {
+  if (output != standard_output || ::isatty(STDOUT_FILENO) != 1) return;
+  memprof::detail::raise("'-': the standard output is a terminal, and " + std::string{format} + " is not text");
 }
 
 namespace {
@@ -75,6 +89,19 @@ void write_output(const std::filesystem::path& output, const std::function<bool(
     if (fault_of_input) std::rethrow_exception(fault_of_input);
     throw output_error{fault.what()};
   }
+}
+
+void write_output(const std::filesystem::path& output, std::string_view text) {
+  write_output(output, [text](std::FILE* file) { return memprof::detail::write_text(file, text); });
+}
+
+void write_named_output(const std::filesystem::path& output,
+                        const std::function<void(const std::filesystem::path& name)>& write) {
+  if (output != standard_output) return write(output);
+  const scratch_folder folder;
+  const std::filesystem::path name = folder.path() / "output";
+  write(name);
+  write_output(output, memprof::detail::read_whole_file(name));
 }
 
 }  // namespace memprof_tool

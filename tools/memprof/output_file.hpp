@@ -7,6 +7,7 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// @file
 /// The one rule for every output: it is never the input, and of existing files it replaces only empty ones and those of its own
@@ -49,5 +50,16 @@ void keep_other_file(const std::filesystem::path& output, const file_kind& kind,
 /// Has `write(file)`, which returns whether it succeeded, write a file that replaces `output` when it is complete, or the
 /// standard output; `seeks` if it goes back in what it wrote. Throws `output_error`, or what `write` throws.
 void write_output(const std::filesystem::path& output, const std::function<bool(std::FILE* file)>& write, bool seeks = false);
+/// The same for a text.
+void write_output(const std::filesystem::path& output, std::string_view text);
+/// The same for `write(name)`, which writes to a file of that name.
+void write_named_output(const std::filesystem::path& output, const std::function<void(const std::filesystem::path& name)>& write);
+
+/// Whether one of the outputs is the standard output, where nothing else may be printed then. Throws `memprof::error` if
+/// `other_option`, which asks for something there as well, is not empty.
+[[nodiscard]] bool is_printed(const std::vector<std::string>& outputs, const std::string& other_option = {});
+
+/// Throws `memprof::error` if `output` is a terminal, for which `format`, no text, is not meant.
+void keep_terminal(const std::string& output, std::string_view format);
 
 }  // namespace memprof_tool

@@ -2,19 +2,17 @@
 
 #include "gnuplot.hpp"
 #include "output_file.hpp"
+#include "scratch_folder.hpp"
 
 #include <memprof/detail/file_io.hpp>
 
 #include <array>
 #include <cstddef>
 #include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -30,21 +28,18 @@ constexpr file_kind picture_kind{"a picture", [](std::string_view begin) {
 
 drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path) {
   keep_other_file(path, picture_kind);
-  std::string folder = (std::filesystem::temp_directory_path() / "memprof-XXXXXX").string();
-  if (mkdtemp(folder.data()) == nullptr) memprof::detail::raise_about_file("create", folder, memprof::detail::reason_in_errno());
-  const auto remove_folder = [](const std::string* name) { std::filesystem::remove_all(*name); };
-  const std::unique_ptr<const std::string, decltype(remove_folder)> removed_at_end{&folder, remove_folder};
-
-  const std::string drawn = folder + "/picture";
+  keep_terminal(path, "a picture");
+  const scratch_folder folder;
+  const std::string drawn = folder.path() / "picture";
   const gnuplot_result result = run_gnuplot(script(drawn));
-  if (result.succeeded) memprof::detail::replace_whole_file(path, memprof::detail::read_whole_file(drawn));
+  if (result.succeeded) write_output(path, memprof::detail::read_whole_file(drawn));
   return {result.found, result.complaint};
 }
 
 std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const std::string& output) {
   using memprof::picture_format;
   const std::string ending = std::filesystem::path{output}.extension().string();
-  if (ending == ".png") return {{output, picture_format::png}};
+  if (ending == ".png" || output == standard_output) return {{output, picture_format::png}};
   if (ending == ".svg") return {{output, picture_format::svg}};
   return {{output + ".png", picture_format::png}, {output + ".svg", picture_format::svg}};
 }

@@ -19,7 +19,8 @@ struct drawing {
 /// is not a picture.
 [[nodiscard]] drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path);
 
-/// The pictures that a file name asks for by its extension; both kinds if it has none.
+/// The pictures that a file name asks for by its extension; both kinds if it has none, and
+/// PNG for the standard output.
 [[nodiscard]] std::vector<std::pair<std::string, memprof::picture_format>> pictures_of(const std::string& output);
 
 /// What is wrong with the file name of a picture; empty if nothing is.

@@ -3,6 +3,7 @@
 #include "exit_status.hpp"
 #include "help_text.hpp"
 #include "option_values.hpp"
+#include "output_file.hpp"
 #include "picture_file.hpp"
 #include "recording.hpp"
 #include "text_output.hpp"
@@ -84,6 +85,7 @@ std::string default_title(const memprof::profile& profile, const std::string& fi
 }
 
 int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& arguments) {
+  const bool is_quiet = is_printed(arguments.output);
   const std::string title = arguments.title.empty() ? default_title(*spaces.front().profile, arguments.file) : arguments.title;
   for (const std::string& output : arguments.output) {
     for (const auto& [path, format] : pictures_of(output)) {
@@ -100,7 +102,7 @@ int draw(const std::vector<memprof::drawn_space>& spaces, const plot_arguments& 
         print_error("plot", "no picture: gnuplot failed: " + result.complaint);
         return failed;
       }
-      print("Picture saved to: " + path + "\n");
+      if (!is_quiet) print("Picture saved to: " + path + "\n");
     }
   }
   return success;
@@ -132,8 +134,10 @@ void add_plot(CLI::App& program, int& status) {
                   "a trace, a JSON profile, or a log with memory summaries of tt-train's tracker; - reads standard input")
       ->required();
   command
-      .add_option("-o,--output", arguments->output,
-                  "picture to write: *.png, *.svg, or a name without extension for both; may be repeated")
+      .add_option(
+          "-o,--output", arguments->output,
+          "picture to write: *.png, *.svg, or a name without extension for both; - writes PNG to the standard output; may be "
+          "repeated")
       ->required()
       ->type_name("FILE")
       ->check(CLI::Validator{output_error_of, ""});

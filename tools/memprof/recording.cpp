@@ -141,7 +141,7 @@ std::string not_captured_text(const memprof::profile& profile) {
       anomalies.dropped_events + anomalies.reentrant_events + anomalies.missing_events + anomalies.rejected_events;
   if (lost != 0) {
     reasons = "; " + memprof::detail::grouped(lost, "event was lost", "events were lost") +
-              ", as where a process may take no more memory (ulimit -v) or a disk is full";
+              ", as where a process may take no more memory (ulimit -v) or write no longer files (ulimit -f), or a disk is full";
   }
   for (const memprof::missing_source& missing : memprof::rows_of<memprof::missing_source>(profile.facts)) {
     reasons +=

@@ -46,7 +46,8 @@ struct report_arguments {
   const memprof::detail::file_handle file = open_recording(arguments.file);
   memprof::html_options options;
   options.title = arguments.title;
-  options.source = std::filesystem::path{arguments.file}.filename().string();
+  options.source =
+      arguments.file == standard_output ? "standard input" : std::filesystem::path{arguments.file}.filename().string();
   options.gzip = gzip;
   options.calls_of_stack = memprof::calls_by_name();
   if (memprof::is_session(file.get())) {
@@ -82,13 +83,14 @@ struct report_arguments {
 }
 
 int run_report(const report_arguments& arguments) {
-  std::filesystem::path output = arguments.output;
-  if (output.empty()) output = std::filesystem::path{arguments.file}.replace_extension(".html");
+  std::filesystem::path output = arguments.output.empty() ? arguments.file : arguments.output;
+  if (arguments.output.empty() && output != standard_output) output.replace_extension(".html");
   try {
     keep_input(arguments.file, output);
     if (!arguments.force) keep_other_file(output, page_file_kind, "use --force to overwrite it");
-    const std::string complaint = write_page(arguments, output);
-    say_written(output);
+    std::string complaint;
+    write_named_output(output, [&](const std::filesystem::path& name) { complaint = write_page(arguments, name); });
+    if (output != standard_output) say_written(output);
     if (complaint.empty()) return success;
     print_error("report", complaint);
   } catch (const memprof::error& fault) {
@@ -105,8 +107,14 @@ void add_report(CLI::App& program, int& status) {
   const auto arguments = std::make_shared<report_arguments>();
   CLI::App& command = *program.add_subcommand("report", "write a trace or a profile as an interactive HTML page, in one file");
   set_footer(command, "", "", bad_file_text);
-  command.add_option("FILE", arguments->file, "a trace, a JSON profile or a session of pie's memory profiler")->required();
-  command.add_option("-o,--output", arguments->output, "output file (default: FILE with the extension .html)")->type_name("FILE");
+  command
+      .add_option("FILE", arguments->file,
+                  "a trace, a JSON profile or a session of pie's memory profiler; - is the standard input")
+      ->required();
+  command
+      .add_option("-o,--output", arguments->output,
+                  "output file, or - for the standard output (default: FILE with the extension .html)")
+      ->type_name("FILE");
   command.add_option("--title", arguments->title, "title of the page (default: the captured program)")->type_name("TEXT");
   command.add_flag("--force", arguments->force, "overwrite a file that is not a memprof page");
   command.callback([arguments, &status] { status = run_report(*arguments); });

@@ -83,6 +83,7 @@ int refuse(const std::string& program, const std::string& why, int status) {
 /// Throws `memprof::error` if an output cannot be written, while nothing is lost by that.
 void require_output(const std::string& output, const file_kind& kind) {
   if (output.empty()) return;
+  if (output == standard_output) memprof::detail::raise("'-': the standard output is the program's; name a file");
   const std::filesystem::path path = output;
   std::error_code failure;
   if (std::filesystem::is_directory(path, failure))

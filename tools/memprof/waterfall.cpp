@@ -62,6 +62,7 @@ struct waterfall_arguments {
   std::size_t width = 0;  ///< 0: not given
   bool runs_step = false;
   bool shows_all = false;
+  bool is_of_script = false;
   bool only_checks = false;  ///< what is given, before a script runs whose traces come last
 };
 
@@ -155,6 +156,9 @@ std::vector<memprof::compared_run> compared_runs_of(waterfall_arguments& argumen
                            "or --config and --run");
   }
   memprof::title_columns(columns, arguments.files);
+  if (arguments.is_of_script) {
+    for (std::size_t index = columns.size() - 2; index < columns.size(); ++index) columns[index].file.clear();
+  }
   return columns;
 }
 
@@ -174,6 +178,7 @@ void check_outputs(const waterfall_arguments& arguments) {
 }
 
 int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
+  const bool is_quiet = is_printed({arguments.json, arguments.html}, arguments.as_json ? "--json" : "");
   std::vector<std::string> complaints;
   check_outputs(arguments);
   std::vector<memprof::part_rule> rules;
@@ -183,7 +188,8 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   const memprof::waterfall waterfall = memprof::make_waterfall(std::move(columns), rules);
   const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(waterfall), complaints);
 
-  if (arguments.as_json) {
+  if (is_quiet) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
@@ -192,9 +198,12 @@ int run_waterfall(waterfall_arguments& arguments, const CLI::App& command) {
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the table: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
-  if (!arguments.html.empty())
-    memprof::write_html(waterfall, arguments.html, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(document) + '\n');
+  if (!arguments.html.empty()) {
+    write_named_output(arguments.html, [&](const std::filesystem::path& name) {
+      memprof::write_html(waterfall, name, {.title = {}, .source = {}, .notes = {}, .gzip = gzip});
+    });
+  }
   return complaints.empty() ? success : bad_input;
 }
 
@@ -217,6 +226,8 @@ void add_waterfall(CLI::App& program, int& status) {
       ->type_name("PATTERN=PART")
       ->allow_extra_args(false);
   command.add_flag("--check-before-run", arguments->only_checks, "check the options and files, and do nothing")->group("");
+  command.add_flag("--of-script", arguments->is_of_script, "the last two files are of runs of a script, and temporary")
+      ->group("");
   command.add_flag("--all", arguments->shows_all, "show all operations, those too that do not differ");
   command.add_option("--space", arguments->space, "memory space of the runs (default: the one with the greatest peak)")
       ->type_name("NAME");

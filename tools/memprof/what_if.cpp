@@ -203,7 +203,8 @@ void require_a_question(const what_if_arguments& arguments) {
 template <class Answer>
 void show(const Answer& answer, const what_if_arguments& arguments, const std::vector<std::string>& complaints) {
   const nlohmann::ordered_json document = memprof::with_caveats(memprof::to_json(answer), complaints);
-  if (arguments.as_json) {
+  if (is_printed({arguments.json})) {  // see below
+  } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document)) + '\n');
   } else {
     memprof::text_options options = memprof::detail::fitted_to(stdout, {});
@@ -212,7 +213,7 @@ void show(const Answer& answer, const what_if_arguments& arguments, const std::v
   }
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0)
     memprof::detail::raise("cannot write the answer: " + memprof::detail::reason_in_errno());
-  if (!arguments.json.empty()) memprof::detail::replace_whole_file(arguments.json, memprof::detail::dump(document) + '\n');
+  if (!arguments.json.empty()) write_output(arguments.json, memprof::detail::dump(document) + '\n');
 }
 
 memprof::target_answer target_of(const memprof::block_history& run, const std::string& text) {
@@ -227,6 +228,7 @@ memprof::target_answer target_of(const memprof::block_history& run, const std::s
 
 int run_what_if(const what_if_arguments& arguments) {
   require_a_question(arguments);
+  (void)is_printed({arguments.json}, arguments.as_json ? "--json" : "");
   if (!arguments.json.empty()) {
     for (const std::string* const input : {&arguments.file, &arguments.batch_run}) {
       if (!input->empty()) keep_input(*input, arguments.json);

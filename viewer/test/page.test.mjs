@@ -65,7 +65,7 @@ describe('answers', () => {
       await on('leak-profile', made, {}, async (page) => {
         assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +100 B per step');
         const [row] = await rowsOf(page, 'Segments, folded by name');
-        assert.deepEqual([row.cells[1], row.titles[9]], ['6', '5,500 B']);
+        assert.deepEqual([row.cells[1], row.titles[9], ...row.cells.slice(10)], ['6', '5,500 B', '+100 B', '1.00']);
       });
     }
     const uneven = new Recorder();
@@ -78,6 +78,8 @@ describe('answers', () => {
     await on('uneven', runOf(uneven), {}, async (page) => {
       assert.equal(await text(page, '[data-answer=growth] .value'), 'No clear trend');
       assert.match(await text(page, '[data-answer=growth]'), /\u221216 B a step, r\u00b2 0\.00/);
+      const [row] = await rowsOf(page, 'Segments, folded by name');
+      assert.deepEqual(row.cells.slice(10), ['\u221216 B', '0.00']);
     });
     const others = runOf(uneven, { bare: true });
     others.run.profile.segments_by_name[0].stands_for_others = true;

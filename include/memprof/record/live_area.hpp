@@ -34,7 +34,8 @@ class live_area {
     live_layout layout{ring_capacity, wants_room_before};
     // Such a file is longer than its chunks: the area must not be what exceeds a limit on file size.
     if (!may_be_as_long(layout.end() + layout.mapped)) layout = {ring_capacity, false};
-    if (keeps_reserved_blocks(file) && may_be_as_long(layout.end())) {
+    is_limited_ = !may_be_as_long(layout.end());
+    if (keeps_reserved_blocks(file) && !is_limited_) {
       if (const int error = map(file, layout); error != 0) return error;
     }
     area_ = layout.area;
@@ -50,6 +51,8 @@ class live_area {
   }
 
   [[nodiscard]] bool is_mapped() const noexcept { return is_mapped_; }
+  /// Whether it is not mapped because the process may create no file of that length.
+  [[nodiscard]] bool is_limited() const noexcept { return is_limited_; }
   [[nodiscard]] ring_places& places() noexcept { return places_; }
   [[nodiscard]] unsigned char* buffers() const noexcept { return pages_ + (first_buffer_ - mapped_); }
   /// The state of each buffer within the area.
@@ -120,6 +123,7 @@ class live_area {
   }
 
   bool is_mapped_ = false;
+  bool is_limited_ = false;
   unsigned char* pages_ = nullptr;
   std::size_t own_bytes_ = 0;
   std::size_t area_ = 0;    ///< offset of the area in the file

@@ -17,9 +17,11 @@
 #include <memprof/trace/file_layout.hpp>
 #include <memprof/trace/label.hpp>
 
+#include <cerrno>
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -181,7 +183,9 @@ class live_trace {
 
   // --- making the file ----------------------------------------------------------------------------------------------
 
-  [[nodiscard]] static const char* text_of(int error) noexcept { return std::strerror(error); }
+  [[nodiscard]] static const char* text_of(int error) noexcept {
+    return error == EFBIG ? "File too large (for RLIMIT_FSIZE: ulimit -f)" : std::strerror(error);
+  }
 
   void refuse(const std::string& reason) noexcept;
 

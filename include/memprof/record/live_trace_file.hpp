@@ -127,7 +127,9 @@ inline std::string live_trace::problem() const {
   if (const int error = buffers_.error()) return std::string{"writing it failed: "} + text_of(error);
   if (missing_ != 0) return "its disk was too slow";
   if (!is_unmapped_) return {};
-  return "it cannot be mapped on its file system: if the process is killed, the last second will be missing";
+  return std::string{"it cannot be mapped "} +
+         (area_.is_limited() ? "within the limit on the size of files (ulimit -f)" : "on its file system") +
+         ": if the process is killed, the last second will be missing";
 }
 
 inline std::size_t live_trace::bytes() const noexcept {

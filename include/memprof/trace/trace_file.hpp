@@ -13,6 +13,7 @@
 #include <memprof/trace/trace.hpp>
 #include <memprof/trace/trace_file_reader.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -73,15 +74,20 @@ trace_file_status read_trace(std::FILE* source, const std::filesystem::path& pat
     bool has_ended = false;
     bool is_damaged = false;
     detail::ring_positions* positions = nullptr;  ///< if the file has rings
-    std::uint64_t dropped = 0;
+    std::uint64_t missing_first = 0;
+    std::uint64_t dropped = 0;  ///< of those, if a trace limit is why: the state that they left follows, or memory events do
     bool is_at_beginning = true;
     void events(const extend::event* first, const extend::event* last, std::uint32_t ring) {
-      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) dropped = first->bytes;
+      if (std::exchange(is_at_beginning, false) && first->kind == extend::event_kind::gap) missing_first = first->bytes;
+      if (missing_first != dropped &&
+          std::any_of(first, last, [](const extend::event& each) { return detail::has_address(each.kind); }))
+        dropped = missing_first;
       has_ended = has_ended || (ring == detail::no_ring_id && (last - 1)->kind == extend::event_kind::capture_end);
       if (positions != nullptr) positions->add(first, last, ring);
       visitor.events(first, last, ring);
     }
     void definition(detail::control kind, std::string_view payload) {
+      if (kind == detail::control::saved_state) dropped = missing_first;
       is_damaged = is_damaged || !detail::visit_definition(kind, payload, visitor);
       if (positions == nullptr || kind != detail::control::position) return;
       detail::payload_reader in{payload};

@@ -34,6 +34,12 @@ inline bool trace_file_reader::has_changed_meanwhile() {
   return true;
 }
 
+inline void trace_file_reader::look_for_another() {
+  std::array<unsigned char, trace_magic.size()> bytes{};
+  if (live_ || read_on(bytes.data(), bytes.size(), offset_) < bytes.size() || as_text(bytes) != trace_magic) return;
+  status_.damage = quoted_path() + " goes on with another trace at byte " + std::to_string(offset_) + ", as joined files do";
+}
+
 inline std::uint64_t trace_file_reader::find_chunk() {
   for (std::uint64_t at : {header_.first_chunk, header_.more_chunks}) {
     std::array<unsigned char, chunk_header::size> bytes{};

@@ -93,7 +93,10 @@ class trace_file_reader {
         is_at_beginning_ = false;
         has_chunk_ = fault == nullptr;  // the first event chunk
       }
-      if (is_behind_last_chunk()) return std::nullopt;
+      if (is_behind_last_chunk()) {
+        look_for_another();
+        return std::nullopt;
+      }
       if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
         // It may also be in the file.
         if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
@@ -196,6 +199,9 @@ class trace_file_reader {
     if (counts_live) return number_ >= *live_->chunks_so_far();
     return header_.chunks != trace_file_header::unknown && number_ - header_.first_number >= header_.chunks;
   }
+
+  /// Whether another trace follows the last chunk of a complete one, as in files that were joined.
+  void look_for_another();
 
   /// The offset of the next chunk, or of the beginning before it; 0 if the file does not have it.
   [[nodiscard]] std::uint64_t find_chunk();

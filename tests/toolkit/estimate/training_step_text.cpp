@@ -1,13 +1,20 @@
 #include <memprof/toolkit/estimate/training_step_text.hpp>
 
+#include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/quantity.hpp>
+#include <memprof/toolkit/estimate/estimate_text.hpp>
+#include <memprof/toolkit/estimate/fit_search.hpp>
+#include <memprof/toolkit/estimate/fit_text.hpp>
+#include <memprof/toolkit/estimate/forward_estimate.hpp>
 #include <memprof/toolkit/estimate/training_step_json.hpp>
 #include <memprof/trace/device_presets.hpp>
 
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -136,6 +143,36 @@ TEST_CASE("training step JSON: bytes are those of the profile") {
   std::int64_t sum = 0;
   for (const auto& row : document["categories_at_peak"]) sum += row["bytes"].get<std::int64_t>();
   CHECK(sum == estimate.space().cumulative_peak);
+}
+
+TEST_CASE("training step text: no line of it, of an estimate and of fit's table is wider than asked") {
+  const decoder_model model{.layers = 12, .d_model = 768, .heads = 12, .vocabulary = 50257};
+  const training_setup setup{.batch_size = 1, .seq_len = 1024};
+  const training_estimate estimate = memprof::estimate_training_step(model, setup);
+  const memprof::shape_estimate forward = memprof::estimate_forward(model, 1, 1024);
+  const std::vector<memprof::fit_row> rows{{"all kept", {.size = 15, .need = {}, .one_more = {}}},
+                                           {"blocks recomputed", {.size = 88, .need = {}, .one_more = {}}}};
+  const auto texts = [&](std::size_t columns) {
+    return std::vector<std::string>{memprof::to_text(estimate, model, setup, nullptr, columns),
+                                    memprof::to_text(forward, 12, columns), memprof::to_text(rows, "Longest sequence", columns)};
+  };
+  for (const std::size_t columns : {60, 71, 72, 80, 89, 100, 113, 134}) {
+    for (const std::string& text : texts(columns)) {
+      std::istringstream lines{text};
+      for (std::string line; std::getline(lines, line);) {
+        INFO(columns << ": " << line);
+        CHECK(memprof::detail::display_width(line) <= columns);
+      }
+    }
+  }
+  CHECK(texts(200) == texts(0));
+}
+
+TEST_CASE("training step text: a line is broken at spaces and indented, and tables are left") {
+  CHECK(memprof::detail::folded("one two three\n\n  four five six\nfar | apart\n", 10) ==
+        "one two\n  three\n\n  four\n    five\n    six\nfar | apart\n");
+  CHECK(memprof::detail::folded("unbreakable word", 5) == "unbreakable\n  word");
+  CHECK(memprof::detail::folded("one two three", 0) == "one two three");
 }
 
 }  // namespace memprof_tests::report_training_step_text

@@ -259,6 +259,47 @@ TEST_CASE("trace file: numbers that no capture writes give a profile that can be
   }
 }
 
+TEST_CASE("trace file: of two traces in one file the first is read, and that is said") {
+  memprof::trace stored;
+  const memprof::extend::event end{1, 0, 0, 0, event_kind::capture_end, memprof::extend::any_space, 0};
+  stored.events(&end, &end + 1, memprof::detail::no_ring_id);
+  const scratch_file file;
+  memprof::write_trace(stored, file.path());
+  const std::string once = memprof::detail::read_whole_file(file.path());
+  trace_records found;
+  CHECK(memprof::read_trace(file.path(), found).damage.empty());
+  file.write(once + once);
+  const memprof::trace_file_status status = memprof::read_trace(file.path(), found);
+  CHECK(status.damage == "'" + file.path().string() + "' goes on with another trace at byte " + std::to_string(once.size()) +
+                             ", as joined files do");
+  CHECK(status.chunks == 1);
+}
+
+TEST_CASE("trace file: events that are missing first are a trace limit's only if what they left follows") {
+  const auto dropped_of = [](bool has_memory, bool has_state) {
+    const scratch_file file;
+    memprof::trace stored;
+    const auto put = [&](event_kind kind, std::uint64_t address, std::uint64_t bytes) {
+      const memprof::extend::event made{1, address, bytes, 0, kind, memprof::extend::any_space, 0};
+      stored.events(&made, &made + 1, memprof::detail::no_ring_id);
+    };
+    put(event_kind::gap, 0, 7);
+    if (has_state) {
+      memprof::detail::page_array<unsigned char> state;
+      REQUIRE(state.push_back(0));
+      stored.saved_state(state);
+    }
+    if (has_memory) put(event_kind::deallocate, 4096, 0);
+    put(event_kind::capture_end, 0, 0);
+    memprof::write_trace(stored, file.path());
+    trace_records found;
+    return memprof::read_trace(file.path(), found).dropped;
+  };
+  CHECK(dropped_of(false, false) == 0);  // all of them are missing
+  CHECK(dropped_of(true, false) == 7);
+  CHECK(dropped_of(false, true) == 7);
+}
+
 TEST_CASE("trace file: what the capture was must be possible") {
   const auto is_refused = [](const memprof::extend::capture_info& info, std::string_view replaced = {},
                              std::string_view by = {}) {

@@ -141,6 +141,11 @@ std::string torch_history::disagreement() const {
          ": live at the end in only one of them, or with different sizes";
 }
 
+std::string torch_history::impossibility() const {
+  if (impossible_events == 0) return {};
+  return number_of(impossible_events, "contradictory event") + "; numbers from there on may be wrong: " + first_impossible;
+}
+
 std::vector<std::string> torch_history::remarks(bool is_cut_off) const {
   std::vector<std::string> all;
   if (blocks_before != 0) {
@@ -149,10 +154,7 @@ std::vector<std::string> torch_history::remarks(bool is_cut_off) const {
                   (is_full() ? "; the history's ring buffer was full, and older events are gone" : "") +
                   (is_cut_off ? "; some may have been allocated in the missing part" : ""));
   }
-  if (impossible_events != 0) {
-    all.push_back(number_of(impossible_events, "contradictory event") +
-                  "; numbers from there on may be wrong: " + first_impossible);
-  }
+  if (impossible_events != 0) all.push_back(impossibility());
   if (!is_cut_off && contradictions != 0) all.push_back(disagreement());
   if (unknown_events != 0) {
     all.push_back("left out " + number_of(unknown_events, "event") + " of unknown kinds, perhaps from a newer PyTorch: " +

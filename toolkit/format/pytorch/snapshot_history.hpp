@@ -80,6 +80,8 @@ class torch_history final : public torch_record_sink {
   [[nodiscard]] bool is_full() const;
   /// About how many blocks history and segments disagree, as a sentence; empty if they agree.
   [[nodiscard]] std::string disagreement() const;
+  /// The same for events that contradict earlier ones.
+  [[nodiscard]] std::string impossibility() const;
 
   /// What a reader of the trace should know. If the file is cut off, the history lacks part of what the segments have.
   [[nodiscard]] std::vector<std::string> remarks(bool is_cut_off) const;

@@ -344,7 +344,8 @@ std::string read_torch_pickle(byte_reader& in, torch_stacks& stacks, torch_recor
   pickle_reader reader{in, handler};
   if (!reader.read()) return reader.fault();
   handler.finish(reader);
-  return {};
+  if (in.left() == 0) return {};
+  return "it goes on at byte " + std::to_string(in.offset()) + ", after the end of the pickle, as joined files do";
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

@@ -129,13 +129,13 @@ class torch_history_writer final : public torch_record_sink {
     if (self_.unknown_events != 0)
       rows.push_back(
           {"events of unknown kinds", "perhaps from a newer PyTorch, the first " + detail::quoted(self_.unknown_action)});
-    // At least one for a key.
-    const std::uint64_t left_out = self_.unknown_events + (self_.unknown_sections.empty() ? 0 : 1);
+    // At least one for a key, and one before each event that contradicts those before it.
+    const std::uint64_t left_out = self_.unknown_events + (self_.unknown_sections.empty() ? 0 : 1) + self_.impossible_events;
     if (left_out != 0) writer_.put_event({0, 0, left_out, 0, event_kind::gap, any_space, 0});
     if (self_.is_full()) rows.push_back({"older events", "the history's ring buffer was full"});
     if (!rows.empty()) writer_.add_facts(to_table(rows));
-    const std::string disagreement = self_.disagreement();
-    if (!disagreement.empty()) writer_.add_facts(to_table(std::vector<source_limit>{{disagreement, 1, 0}}));
+    for (const std::string& remark : {self_.impossibility(), self_.disagreement()})
+      if (!remark.empty()) writer_.add_facts(to_table(std::vector<source_limit>{{remark, 1, 0}}));
   }
 
   void put(event_kind kind, std::size_t number, std::uint64_t address, std::uint64_t bytes, label stream, std::uint16_t tag = 0) {

@@ -141,6 +141,16 @@ def check_limited():
         expect(f"status of {mode}", ran.returncode, 0)
 
 
+def check_limit_of_the_size_of_files():
+    """What says why the trace ends names that limit, not a trace_limit."""
+    run = Run([PROGRAM, "limited"])
+    if "RLIMIT_FSIZE: ulimit -f" not in run.said or "trace_limit" in run.said:
+        sys.exit("the limit on the size of files is not named:\n" + run.said)
+    none = Run(["/bin/sh", "-c", f"ulimit -f 1; exec '{PROGRAM}' family"], needs_profile=False)
+    if "ulimit -f" not in none.said or "trace_limit" in none.said:
+        sys.exit("the limit on the size of files is not named:\n" + none.said)
+
+
 def check_unshare():
     if subprocess.run([PROGRAM, "unshare"], check=False).returncode != 0:
         skip("the system does not let a process have a user namespace")

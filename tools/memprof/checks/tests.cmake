@@ -161,6 +161,7 @@ if(TARGET rmm_trace)
   tool_add_check(plot "a picture comes of a trace" plot_trace ${rmm})
   tool_add_check(report "a page is made of a trace and of a profile" report ${rmm} "PYTHON=$<IF:$<BOOL:${PYTHON3}>,${PYTHON3},>")
   tool_add_check(report "on a terminal it says what it wrote" says_written ${rmm})
+  tool_add_check(memprof "- is the standard output, and the standard input" standard_output ${rmm})
   tool_add_check(report "a trace that is cut off gives no page" report_damaged ${rmm})
   tool_add_check(profile "how long blocks lived is there if it is asked for" facets ${rmm})
   tool_add_check(profile "the file that is read is not overwritten" keep_input ${rmm} "ARGUMENTS=run.memtrace")
@@ -320,6 +321,7 @@ elseif(TARGET nano_gpt_program)
   message(STATUS "skipped: the test of memprof check, which needs toml++ (libtomlplusplus-dev on Debian)")
 endif()
 tool_refuses(check "what is no recording" "cannot read 'text.log': it is neither a trace nor a profile" text.log --peak-at-most 1)
+tool_refuses(check "a number of bits" "--peak-at-most: .25Mb. is not a valid size: Mb is a unit of bits. write 25MB [(]25 [*] 10.6 bytes[)] or 25MiB" text.log --peak-at-most 25Mb)
 tool_add_check(check "--help lists every option" options "EXPECTED=--peak-at-most --grow-at-most --limit --compare --tolerance --each \
 --space --config --write-baseline --junit --annotations --annotations-out --markdown --all --json --json-out --width")
 if(TARGET nano_gpt_program)
@@ -345,11 +347,11 @@ tool_add_check(waterfall "--help lists every option" options
   "EXPECTED=--run --map --all --space --json --json-out --html --width --config --run-config --dtype --optimizer --attention --device")
 
 tool_add_check(estimate "--help lists every option" options "EXPECTED=--batch-size --seq-len --d-model --n-heads --layers --base-vocab-size \
---num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json --json-out --train-step-profile --profile-device --profile-bf16 --profile-lr \
+--num-special-tokens --run-config --config --transformer-room --top-k --plot-dir --json --json-out --width --train-step-profile --profile-device --profile-bf16 --profile-lr \
 --profile-seed --step --dtype --gradient-dtype --state-dtype --master-weights --optimizer --attention --recompute --float32-logits --torch --micro-batches \
 --tensor-parallel --pipeline-parallel --pipeline-stage --data-parallel --context-parallel --zero --device --profile-out --trace-out")
 tool_add_check(fit "--help lists every option" options
-  "EXPECTED=--device --longest-sequence --json --json-out --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
+  "EXPECTED=--device --longest-sequence --json --json-out --width --config --run-config --seq-len --batch-size --dtype --optimizer --attention")
 
 tool_refuses(estimate "heads that do not divide the width" "n_heads 7 does not divide d_model 768" --n-heads 7)
 tool_refuses(estimate "an unknown way to recompute" "--recompute" --step --recompute=most)

@@ -158,6 +158,15 @@ export class SegmentsView {
         column('Change', 'Allocations minus deallocations, total of all of them', ({ usage }) => usage.segment_change.sum, true),
         column('Live after the last', 'Live bytes at the end of the last one', ({ usage }) => usage.cumulative_current.last),
         column('Growth per step', 'Slope of a line through the live bytes at their ends', ({ usage }) => usage.growth.per_step, true, true),
+        // Through fewer than three points a line says nothing.
+        {
+          title: 'r\u00b2',
+          about: 'How well that line fits: 1 if all are on it; from 0.9 on, the growth counts as a trend',
+          value: (row) => (row.count < 3 ? -1 : row.usage.growth.r_squared),
+          text: (row) => (row.count < 3 ? '' : row.usage.growth.r_squared.toFixed(2)),
+          exact: () => '',
+          minor: true,
+        },
       ],
     });
   }

@@ -138,6 +138,28 @@ TEST_CASE("torch snapshot: events that cannot be are counted, with the first of 
   CHECK_THAT(disagreed.profile.provenance.remarks[0], ContainsSubstring("history and segments disagree about 1 block:"));
 }
 
+TEST_CASE("torch snapshot: what contradicts itself is not exact, and keeps why", "[format]") {
+  const reading twice = read(
+      with_events(event("alloc", 4096, 100, 1) + "," + event("alloc", 4096, 7, 2) + "," + event("free_completed", 4096, 70, 3)));
+  CHECK_FALSE(twice.profile.exact);
+  CHECK(twice.profile.anomalies.missing_events == 2);  // a free before the second, an allocation or another free before the third
+  REQUIRE(twice.profile.provenance.remarks.size() == 1);
+  CHECK_THAT(twice.profile.provenance.remarks[0],
+             ContainsSubstring("2 contradictory events; numbers from there on may be wrong"));
+}
+
+TEST_CASE("torch snapshot: of two pickles in one file the first is read, and that is said", "[format]") {
+  const auto text = [](const std::string& word) { return std::string{"\x8c"} + static_cast<char>(word.size()) + word; };
+  const std::string one = "\x80\x04}(" + text("segments") + "]" + text("device_traces") + "](](}(" + text("action") +
+                          text("alloc") + text("addr") + "K\x01" + text("size") + "K\x05ueeu.";
+  const reading alone = read(one);
+  CHECK(alone.damage.empty());
+  const reading joined = read(one + one);
+  CHECK(joined.damage ==
+        "it goes on at byte " + std::to_string(one.size()) + ", after the end of the pickle, as joined files do");
+  CHECK(joined.space().cumulative_peak == 5);
+}
+
 TEST_CASE("torch snapshot: actions of a newer PyTorch are left out, counted and named", "[format]") {
   const reading got = read(with_events(event("alloc", 4096, 100, 1) + R"(,{"action": "compress"}, {"action": "thaw"},)" +
                                        R"({"action": "snapshot"}, {"action": "annotate"})"));
