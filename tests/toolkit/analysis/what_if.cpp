@@ -324,6 +324,33 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
                     ContainsSubstring("they differ in the number of blocks that step allocates"));
 }
 
+TEST_CASE("what if: by shapes, the gradient of an activation scales with the batch, and that of a parameter does not") {
+  const auto run_with = [](std::size_t batch) {
+    return record([batch] {
+      const std::string of_batch = "[" + std::to_string(batch) + ", 10]";
+      const buffer weight = shaped(16 * 10 * 4, "[16, 10]", category::parameter);
+      const buffer bias = shaped(10 * 4, "[10]", category::parameter);
+      const buffer input = shaped(batch * 10 * 4, of_batch, category::input);
+      const buffer of_input = shaped(batch * 10 * 4, of_batch, category::gradient);
+      const buffer of_weight = shaped(16 * 10 * 4, "[16, 10]", category::gradient);
+      const buffer of_bias = allocated_in("backward", 10 * 4, category::gradient);  // unshaped, but as large as a parameter
+      const buffer unknown = allocated_in("backward", 7, category::gradient);
+    });
+  };
+  const recorded four = run_with(4);
+  const what_if_result found = what_if(four.history, {.batch = what_if_change::batching{.factor = 2}});
+  CHECK(found.after.bytes == peak_of(run_with(8)));
+  CHECK(found.price.scaled_bytes == 2 * 4 * 10 * 4);
+  CHECK(found.price.unshaped_bytes == 7);
+  // 1000 and 100 are multiples of the batch, but of a bucket of gradients, and of a parameter from before the capture.
+  const recorded unlike = record([] {
+    const buffer input = shaped(4 * 8, "[4]", category::input);
+    const buffer bucket = shaped(1'000 * 4, "[1000]", category::gradient);
+    const buffer of_unknown = shaped(100 * 10 * 4, "[100, 10]", category::gradient);
+  });
+  CHECK(what_if(unlike.history, {.batch = what_if_change::batching{.factor = 2}}).after.bytes == 8 * 8 + 8'000);
+}
+
 TEST_CASE("what if: by shapes, what has the batch in another dimension than the first does not scale, and is said") {
   const auto run_with = [](std::size_t batch) {
     return record([batch] {
