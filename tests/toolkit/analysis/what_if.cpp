@@ -469,6 +469,36 @@ TEST_CASE("what if: recomputed layers keep their inputs and results, and need th
   CHECK_THAT(to_text(found), ContainsSubstring("17.9 KiB in 9 allocations of 3 calls that are computed twice\n"));
 }
 
+TEST_CASE("what if: what a recomputed call may free before its end is said where the peak lies in its first run") {
+  const auto run_with = [](bool frees_at_once) {
+    return record([frees_at_once] {
+      buffer gradient = shaped(3'000, "[750]", category::gradient);  // of the step before, up to zero_grad
+      std::vector<buffer> kept;
+      {
+        const auto forward = memprof::track_operation("forward", category::activation);
+        const auto scope = memprof::track_operation<"layer">();
+        for (const std::size_t bytes : {400, 300, 1'000}) {  // each is made from the last
+          if (frees_at_once && kept.size() == 2) kept.front().free();
+          kept.emplace_back(bytes);
+        }
+      }
+      gradient.free();
+      const auto backward = memprof::track_operation("backward", category::temporary);
+      while (!kept.empty()) kept.pop_back();
+    });
+  };
+  const what_if_result found = what_if(run_with(false).history, {.recompute = {"forward/layer"}});
+  CHECK(found.after.bytes == 3'000 + 1'700);
+  CHECK_FALSE(found.after.is_return);
+  CHECK(found.price.held_bytes == 400 + 300);
+  CHECK(peak_of(run_with(true)) == 3'000 + 1'300);
+  CHECK_THAT(to_text(found, {.columns = 200}),
+             ContainsSubstring("700 B of the new peak are what a recomputed call holds to its end: where the program frees it "
+                               "after its last use there, the peak is lower by up to that\n"));
+  // That peak is in the repetition, where all of it is kept.
+  CHECK(what_if(train(3).history, {.recompute = {"forward/layer"}}).price.held_bytes == 0);
+}
+
 TEST_CASE("what if: what a recomputed layer freed of its inputs lives until it is recomputed") {
   const recorded of = record([] {
     buffer kept;
