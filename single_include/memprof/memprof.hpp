@@ -16077,6 +16077,7 @@ struct full_chunk {
   std::uint32_t buffer;
   std::uint32_t bytes;
   std::uint32_t checksum;
+  std::uint32_t events;
 };
 
 /// The buffers of a trace file: the encoder fills them one after the other, and the file's thread empties them. Where possible
@@ -16097,9 +16098,12 @@ class chunk_buffers {
 
   // --- filling ------------------------------------------------------------------------------------------------------
 
-  /// The free part of the open buffer; `keep` accepts what was written there.
+  /// The free part of the open buffer; `keep` accepts what was written there, and how many events that is.
   [[nodiscard]] encoded_bytes room() const noexcept { return {buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes}; }
-  void keep(const encoded_bytes& written) noexcept { used_ = static_cast<std::uint32_t>(written.next - buffer(open_)); }
+  void keep(const encoded_bytes& written, std::size_t events = 0) noexcept {
+    used_ = static_cast<std::uint32_t>(written.next - buffer(open_));
+    events_ += static_cast<std::uint32_t>(events);
+  }
   /// Bytes used in the open buffer.
   [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
   /// Number of the open chunk.
@@ -16113,7 +16117,7 @@ class chunk_buffers {
     while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
     if (index == live_layout::buffers) return false;
     open_ = index;
-    used_ = committed_ = 0;
+    used_ = committed_ = events_ = 0;
     checksum_ = 0;
     in_use_[index].store(true, std::memory_order_relaxed);
     // In this order: whenever the process ends, either number and commit belong to the same chunk or nothing is committed.
@@ -16136,10 +16140,17 @@ class chunk_buffers {
   void close() noexcept {
     commit();
     const std::uint32_t chunk = number();
-    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_};
-    used_ = committed_ = 0;
+    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_, events_};
+    used_ = committed_ = events_ = 0;
     closed_.store(chunk + 1, std::memory_order_release);  // pairs with the acquire load in `closed`
     wake();
+  }
+
+  /// Of the chunks from `first` on, the open one among them. Once writing has failed, so that no buffer is given back.
+  [[nodiscard]] std::uint64_t events_from(std::uint32_t first) const noexcept {
+    std::uint64_t events = events_;
+    for (std::uint32_t chunk = first; chunk != number(); ++chunk) events += queue_[chunk % live_layout::buffers].events;
+    return events;
   }
 
   [[nodiscard]] std::uint32_t free() const noexcept {
@@ -16213,6 +16224,7 @@ class chunk_buffers {
   std::uint32_t used_ = 0;
   std::uint32_t committed_ = 0;
   std::uint32_t checksum_ = 0;  ///< of the committed bytes
+  std::uint32_t events_ = 0;    ///< in the open buffer
 
   full_chunk queue_[live_layout::buffers] = {};
   std::atomic<bool> in_use_[live_layout::buffers] = {};
@@ -17220,6 +17232,9 @@ class trace_file_writer {
     return 0;
   }
 
+  /// Number of the first chunk that is not in the file. Once writing has failed.
+  [[nodiscard]] std::uint32_t written() const noexcept { return written_; }
+
   /// Reserves blocks for more rings if there are too few.
   void reserve_places(ring_places& places) const noexcept {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
@@ -17477,7 +17492,7 @@ class live_trace {
   /// `last_name`, the spaces from `spaces` on, the position of each ring and a saved state.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
-    if (buffers_.error() != 0) state_ = state::stopped;
+    if (buffers_.error() != 0) stop();
     if (!has_thread_ && is_mapped_ && state_ == state::recording) writer_.reserve_places(area_.places());
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would fill up at once: few long gaps are better than many short ones.
@@ -17566,8 +17581,9 @@ class live_trace {
   [[gnu::always_inline]] void encode(const Event* first, const Event* last, auto&& encode_into) noexcept {
     while (state_ == state::recording) {
       encoded_bytes out = buffers_.room();
-      first = encode_into(first, out);
-      buffers_.keep(out);
+      const Event* const next = encode_into(first, out);
+      buffers_.keep(out, static_cast<std::size_t>(next - first));
+      first = next;
       if (first == last) return;
       next_chunk();
     }
@@ -17590,6 +17606,15 @@ class live_trace {
     buffers_.close();
     if (!has_thread_) write_here();
     open_chunk();
+  }
+
+  /// Writing has failed: counts what is in no chunk of the file, unless it is in the file's own pages, where it can be read.
+  [[gnu::cold]] void stop() noexcept {
+    state_ = state::stopped;
+    count_unwritten();
+  }
+  [[gnu::cold]] void count_unwritten() noexcept {
+    if (!is_mapped_ && !std::exchange(has_counted_unwritten_, true)) missing_ += buffers_.events_from(writer_.written());
   }
 
   /// Opens a chunk in a free buffer; if there is none, waits or begins a gap.
@@ -17620,6 +17645,7 @@ class live_trace {
   bool keeps_area_ = false;  ///< a ring could not be detached from the file
   bool has_thread_ = true;
   bool is_unfinished_ = false;
+  bool has_counted_unwritten_ = false;
   own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;
@@ -17909,7 +17935,10 @@ inline bool live_trace::finish() noexcept {
     error = writer_.complete(keeps_area_);
     if (error != 0) fail(error);
   }
-  if (error != 0) writer_.stop(error);
+  if (error != 0) {
+    count_unwritten();
+    writer_.stop(error);
+  }
   struct stat status {};
   if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
     is_deleted_ = true;
@@ -17981,13 +18010,11 @@ inline bool live_trace::start_thread() noexcept {
 }
 
 inline void live_trace::open_chunk() noexcept {
-  if (buffers_.error() != 0) {
-    state_ = state::stopped;
-    return;
-  }
+  if (buffers_.error() != 0) return stop();
   if (buffers_.open() || (waits_ && buffers_.wait_for_free(1) && buffers_.open())) return encoder_->restart();
-  state_ = buffers_.error() != 0 ? state::stopped : state::gapped;
-  if (state_ == state::gapped && missing_ == 0) {
+  if (buffers_.error() != 0) return stop();
+  state_ = state::gapped;
+  if (missing_ == 0) {
     message_.say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
                  "its disk is too slow, so events are left out");
   }
