@@ -16084,6 +16084,7 @@ struct full_chunk {
   std::uint32_t buffer;
   std::uint32_t bytes;
   std::uint32_t checksum;
+  std::uint32_t events;
 };
 
 /// The buffers of a trace file: the encoder fills them one after the other, and the file's thread empties them. Where possible
@@ -16104,9 +16105,12 @@ class chunk_buffers {
 
   // --- filling ------------------------------------------------------------------------------------------------------
 
-  /// The free part of the open buffer; `keep` accepts what was written there.
+  /// The free part of the open buffer; `keep` accepts what was written there, and how many events that is.
   [[nodiscard]] encoded_bytes room() const noexcept { return {buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes}; }
-  void keep(const encoded_bytes& written) noexcept { used_ = static_cast<std::uint32_t>(written.next - buffer(open_)); }
+  void keep(const encoded_bytes& written, std::size_t events = 0) noexcept {
+    used_ = static_cast<std::uint32_t>(written.next - buffer(open_));
+    events_ += static_cast<std::uint32_t>(events);
+  }
   /// Bytes used in the open buffer.
   [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
   /// Number of the open chunk.
@@ -16120,7 +16124,7 @@ class chunk_buffers {
     while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
     if (index == live_layout::buffers) return false;
     open_ = index;
-    used_ = committed_ = 0;
+    used_ = committed_ = events_ = 0;
     checksum_ = 0;
     in_use_[index].store(true, std::memory_order_relaxed);
     // In this order: whenever the process ends, either number and commit belong to the same chunk or nothing is committed.
@@ -16143,10 +16147,17 @@ class chunk_buffers {
   void close() noexcept {
     commit();
     const std::uint32_t chunk = number();
-    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_};
-    used_ = committed_ = 0;
+    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_, events_};
+    used_ = committed_ = events_ = 0;
     closed_.store(chunk + 1, std::memory_order_release);  // pairs with the acquire load in `closed`
     wake();
+  }
+
+  /// Of the chunks from `first` on, the open one among them. Once writing has failed, so that no buffer is given back.
+  [[nodiscard]] std::uint64_t events_from(std::uint32_t first) const noexcept {
+    std::uint64_t events = events_;
+    for (std::uint32_t chunk = first; chunk != number(); ++chunk) events += queue_[chunk % live_layout::buffers].events;
+    return events;
   }
 
   [[nodiscard]] std::uint32_t free() const noexcept {
@@ -16220,6 +16231,7 @@ class chunk_buffers {
   std::uint32_t used_ = 0;
   std::uint32_t committed_ = 0;
   std::uint32_t checksum_ = 0;  ///< of the committed bytes
+  std::uint32_t events_ = 0;    ///< in the open buffer
 
   full_chunk queue_[live_layout::buffers] = {};
   std::atomic<bool> in_use_[live_layout::buffers] = {};
@@ -17231,6 +17243,9 @@ class trace_file_writer {
     return 0;
   }
 
+  /// Number of the first chunk that is not in the file. Once writing has failed.
+  [[nodiscard]] std::uint32_t written() const noexcept { return written_; }
+
   /// Reserves blocks for more rings if there are too few.
   void reserve_places(ring_places& places) const noexcept {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);
@@ -17490,7 +17505,7 @@ class live_trace {
   /// `last_name`, the spaces from `spaces` on, the position of each ring and a saved state.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
-    if (buffers_.error() != 0) state_ = state::stopped;
+    if (buffers_.error() != 0) stop();
     if (!has_thread_ && is_mapped_ && state_ == state::recording) writer_.reserve_places(area_.places());
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would fill up at once: few long gaps are better than many short ones.
@@ -17581,8 +17596,9 @@ class live_trace {
   [[gnu::always_inline]] void encode(const Event* first, const Event* last, auto&& encode_into) noexcept {
     while (state_ == state::recording) {
       encoded_bytes out = buffers_.room();
-      first = encode_into(first, out);
-      buffers_.keep(out);
+      const Event* const next = encode_into(first, out);
+      buffers_.keep(out, static_cast<std::size_t>(next - first));
+      first = next;
       if (first == last) return;
       next_chunk();
     }
@@ -17605,6 +17621,15 @@ class live_trace {
     buffers_.close();
     if (!has_thread_) write_here();
     open_chunk();
+  }
+
+  /// Writing has failed: counts what is in no chunk of the file, unless it is in the file's own pages, where it can be read.
+  [[gnu::cold]] void stop() noexcept {
+    state_ = state::stopped;
+    count_unwritten();
+  }
+  [[gnu::cold]] void count_unwritten() noexcept {
+    if (!is_mapped_ && !std::exchange(has_counted_unwritten_, true)) missing_ += buffers_.events_from(writer_.written());
   }
 
   /// Opens a chunk in a free buffer; if there is none, waits or begins a gap.
@@ -17635,6 +17660,7 @@ class live_trace {
   bool keeps_area_ = false;  ///< a ring could not be detached from the file
   bool has_thread_ = true;
   bool is_unfinished_ = false;
+  bool has_counted_unwritten_ = false;
   own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;
@@ -17924,7 +17950,10 @@ inline bool live_trace::finish() noexcept {
     error = writer_.complete(keeps_area_);
     if (error != 0) fail(error);
   }
-  if (error != 0) writer_.stop(error);
+  if (error != 0) {
+    count_unwritten();
+    writer_.stop(error);
+  }
   struct stat status {};
   if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
     is_deleted_ = true;
@@ -17998,13 +18027,11 @@ inline bool live_trace::start_thread() noexcept {
 }
 
 inline void live_trace::open_chunk() noexcept {
-  if (buffers_.error() != 0) {
-    state_ = state::stopped;
-    return;
-  }
+  if (buffers_.error() != 0) return stop();
   if (buffers_.open() || (waits_ && buffers_.wait_for_free(1) && buffers_.open())) return encoder_->restart();
-  state_ = buffers_.error() != 0 ? state::stopped : state::gapped;
-  if (state_ == state::gapped && missing_ == 0) {
+  if (buffers_.error() != 0) return stop();
+  state_ = state::gapped;
+  if (missing_ == 0) {
     message_.say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
                  "its disk is too slow, so events are left out");
   }
@@ -22006,6 +22033,7 @@ struct summary_section {
   summary_table table;
   marked_text further_lines;  ///< below the table
   bool is_wide = false;       ///< the table starts at the left margin
+  bool is_verdict = false;    ///< its text is cut last
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
@@ -22027,7 +22055,9 @@ struct summary_limits {
   std::size_t anomalies;
   std::size_t spaces;
   std::size_t growing_spaces;
-  std::size_t lines_each;  ///< of a paragraph
+  std::size_t lines_each;         ///< of a paragraph
+  std::size_t lines_of_verdicts;  ///< of a paragraph of those
+  std::size_t segment_rows;       ///< for which there must be room
 
   [[nodiscard]] bool are_tight() const noexcept { return lines_each == 1; }
 };
@@ -24889,14 +24919,15 @@ struct answer {
   std::string_view heading;
   void (*fill)(summary_section&, const answer_topic&);
   bool needs_room = false;  ///< left out if the limits are tight
+  bool is_verdict = false;  ///< whether memory suffices, or what the numbers are worth: keeps its text longest
 };
 
 inline constexpr answer run_answer{run_heading, run_section};
 
 /// The answers about a space, in reading order.
 inline constexpr answer space_answers[] = {
-    {"Failed", failure_section},
-    {"Peak", peak_section},
+    {"Failed", failure_section, false, true},
+    {"Peak", peak_section, false, true},
     {"Owners", owner_section},
     {"Workers", worker_section},
     {"Blocks", block_section},
@@ -24904,7 +24935,7 @@ inline constexpr answer space_answers[] = {
     {"Reserved", reserved_section},
     {"Active", active_section, true},
     {"Streams", stream_section},
-    {"Fit", fit_section},
+    {"Fit", fit_section, false, true},
     {"Growth", growth_section},
     {"At end", end_section},
     {"Lifetimes", lifetime_section, true},
@@ -24914,13 +24945,14 @@ inline constexpr answer answer_about_other_spaces{"Spaces", space_section};
 
 /// The answers about the run.
 inline constexpr answer run_answers[] = {
-    {"Together", together_section}, {"Process", process_section}, {"Device", device_section},
-    {"Accuracy", check_section},    {"Facts", fact_section},
+    {"Together", together_section},           {"Process", process_section}, {"Device", device_section},
+    {"Accuracy", check_section, false, true}, {"Facts", fact_section},
 };
 
-/// From the most readable to one that always leaves room for the rest.
-inline constexpr summary_limits summary_levels[] = {
-    {5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 2}, {3, 1, 3, 2, 1, 1}};
+/// From the most readable to one that always leaves room for the rest: rows go before text, and the text of verdicts goes last.
+inline constexpr summary_limits summary_levels[] = {{5, 3, 8, 6, 3, 3, 4, 8}, {4, 2, 8, 3, 3, 3, 4, 8}, {3, 1, 4, 3, 2, 3, 4, 6},
+                                                    {3, 1, 4, 3, 2, 2, 4, 6}, {2, 1, 3, 2, 1, 2, 3, 5}, {2, 1, 3, 2, 1, 1, 3, 5},
+                                                    {1, 1, 3, 2, 1, 1, 2, 4}, {3, 1, 3, 2, 1, 1, 1, 8}};
 
 [[nodiscard, gnu::cold]] inline summary_limits limits_for(const text_options& options, std::size_t level) {
   constexpr std::size_t all = 1000;
@@ -24944,6 +24976,7 @@ void for_each_section(answer_topic topic, Show&& show) {
       if (first->needs_room && topic.limits.are_tight()) continue;
       summary_section section;
       section.heading = first->heading;
+      section.is_verdict = first->is_verdict;
       first->fill(section, topic);
       show(section);
     }
@@ -24970,20 +25003,22 @@ void for_each_section(answer_topic topic, Show&& show) {
 [[nodiscard, gnu::cold]] inline std::string summary_text(const profile& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
-  constexpr std::size_t least_segment_rows = 8;
   const vector<std::size_t> order = space_order(source, options);
   const segment_steps steps = steps_of(source);
   const bool names_spaces = are_several(source, order, options);
-  const std::size_t least_lines_of_tables = 2 + (names_spaces ? 1 : 0) + least_segment_rows;
+  const std::size_t segment_rows = order.empty() ? 0 : rows_of_names(segments_by_name(source, source.spaces[order.front()]));
   std::size_t for_checkpoints = lines_of_checkpoints(source, options);
   std::string text;
   const auto lines = [&] { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); };
-  const auto has_room = [&] { return asks_for_more(options) || lines() + least_lines_of_tables + for_checkpoints <= max_lines; };
+  std::size_t for_segments = 0;  // with the empty line before them and their titles
+  const auto has_room = [&] { return asks_for_more(options) || lines() + for_segments + for_checkpoints <= max_lines; };
   for (std::size_t level = 0; level < std::size(summary_levels); ++level) {
     const answer_topic topic{source, steps, order, options, limits_for(options, level)};
+    if (segment_rows != 0) for_segments = 2 + (names_spaces ? 1 : 0) + std::min(segment_rows, topic.limits.segment_rows);
     text.clear();
     for_each_section(topic, [&](const summary_section& section) {
-      append_section(text, section, columns, order.empty() ? 2 : topic.limits.lines_each, options.is_colored);
+      const std::size_t most = section.is_verdict ? topic.limits.lines_of_verdicts : topic.limits.lines_each;
+      append_section(text, section, columns, order.empty() ? 2 : most, options.is_colored);
       if (order.empty() && section.heading == run_heading)
         text.append("No allocations recorded.\n").append(causes_of_silence(source));
     });

@@ -40,6 +40,7 @@
 #include <fstream>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -204,6 +205,18 @@ void check_equal(const std::string& file, const memprof::profile& live) {
   read.cost = live.cost;
   CHECK(read == live);
 }
+
+/// Counts what is in a trace.
+struct event_counter {
+  std::uint64_t events_read = 0;
+  void info(const memprof::extend::capture_info& /*info*/) {}
+  void name(memprof::extend::label /*id*/, std::string_view /*text*/) {}
+  void space(const memprof::extend::space_definition& /*space*/) {}
+  void facts(memprof::extend::fact_part&& /*facts*/) {}
+  void events(const memprof::extend::event* first, const memprof::extend::event* last, std::uint32_t /*ring*/) {
+    events_read += static_cast<std::uint64_t>(last - first);
+  }
+};
 
 void check_refused(const scratch_folder& folder, const std::string& file, const std::string& reason) {
   const finished_capture capture = run(folder, file, 10);
@@ -822,6 +835,7 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
       const auto lacks = memprof::rows_of<memprof::incomplete_trace_file>(profile.facts);
       const bool is_said =
           lacks.size() == 1 && lacks[0].reason == "writing it failed: File too large (for RLIMIT_FSIZE: ulimit -f)";
+      std::ofstream{folder.file("kept")} << profile.cost.events - (is_said ? lacks[0].missing_events : 0);
       std::_Exit(profile.exact && profile.space("dram").allocation_count == blocks && is_said ? 0 : 1);
     }
     int status = 0;
@@ -833,5 +847,10 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
     const memprof::profile profile = memprof::profile_of(file, read);
     CHECK_THAT(read.damage, EndsWith("because writing it failed (File too large)"));
     CHECK_FALSE(profile.exact);
+    std::uint64_t kept = 0;
+    std::ifstream{folder.file("kept")} >> kept;
+    event_counter found;
+    (void)memprof::read_trace(file, found);
+    CHECK(kept == found.events_read - 1);  // the last is the gap where reading ended
   }
 }

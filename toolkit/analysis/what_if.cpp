@@ -87,6 +87,18 @@ replayed_run replayed(const block_history& run, const scenario& in) {
   return result;
 }
 
+/// What a recomputed call in its first run holds to its end at the peak. The block that reaches the peak is needed in any case.
+std::int64_t held_at_peak(const block_history& run, const scenario& in, const std::vector<bool>& recomputed,
+                          const replayed_run& of) {
+  std::int64_t held = 0;
+  for (const lifetime& each : of.lifetimes) {
+    if (!recomputed[each.block] || each.block == of.peak.block || !is_live_at(each, of.peak.at)) continue;
+    const bool is_first = each.end == in.ends[each.block];
+    if (is_first && each.end < at_event(run.blocks[each.block].end)) held += in.bytes[each.block];
+  }
+  return held;
+}
+
 void remove(scenario& from, const block_history& run, const what_if_change& change) {
   std::vector<bool> owners(run.operations.size());
   for (const std::string& owner : change.without) {
@@ -138,6 +150,7 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
   if (!change.types.empty()) retype(changed, run, change.types, at_peak);
   if (change.batch) scale_batch(changed, run, *change.batch, at_peak);
   for (const std::string& owner : change.recompute) recompute(changed, run, owner);
+  const std::vector<bool> recomputed = changed.has_moved;
   for (const std::string& owner : change.offload) offload(changed, run, owner);
   if (change.free_at_last_use) free_at_last_use(changed, run, at_peak);
   const replayed_run after = replayed(run, changed);
@@ -153,6 +166,7 @@ what_if_result what_if(const block_history& run, const what_if_change& change) {
   result.after = described(run, after.peak, static_cast<std::int64_t>(after.live.size()));
   result.changed_blocks = std::count(changed.is_changed.begin(), changed.is_changed.end(), true);
   result.price = changed.price;
+  result.price.held_bytes = held_at_peak(run, changed, recomputed, after);
   result.is_recomputed = !change.recompute.empty();
   std::sort(changed.away.begin(), changed.away.end(),
             [](const lifetime& left, const lifetime& right) { return left.begin < right.begin; });

@@ -65,6 +65,7 @@ struct what_if_price {
   std::int64_t recomputed_calls = 0;
   std::int64_t recomputed_allocations = 0;
   std::int64_t recomputed_bytes = 0;
+  std::int64_t held_bytes = 0;  ///< at the new peak: what a recomputed call in its first run holds to its end, but not its newest
   std::int64_t offloaded_blocks = 0;  ///< copied out
   std::int64_t offloaded_bytes = 0;
   std::int64_t fetched_bytes = 0;      ///< copied back

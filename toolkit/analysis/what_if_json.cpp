@@ -36,6 +36,7 @@ nlohmann::ordered_json price_values(const what_if_price& price) {
   return {{"recomputed_calls", price.recomputed_calls},
           {"recomputed_allocations", price.recomputed_allocations},
           {"recomputed_bytes", price.recomputed_bytes},
+          {"held_bytes", price.held_bytes},
           {"offloaded_blocks", price.offloaded_blocks},
           {"offloaded_bytes", price.offloaded_bytes},
           {"fetched_bytes", price.fetched_bytes},

@@ -87,6 +87,10 @@ void add_known(marked_text& line, const what_if_result& of) {
       line.add("; recomputation is of activations, temporary blocks and those without a category that outlive their call");
     line.end_line();
   }
+  if (price.held_bytes != 0) {
+    line.add_bytes(price.held_bytes, emphasis::caution).add(" of the new peak are what a recomputed call holds to its end: ");
+    line.add("where the program frees it after its last use there, the peak is lower by up to that").end_line();
+  }
   if (price.unreturned_blocks != 0) {
     line.add_count(price.unreturned_blocks, "offloaded block is", "offloaded blocks are");
     line.add(" never freed: when ").add(price.unreturned_blocks == 1 ? "it is" : "they are");

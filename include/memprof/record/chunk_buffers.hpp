@@ -16,6 +16,7 @@ struct full_chunk {
   std::uint32_t buffer;
   std::uint32_t bytes;
   std::uint32_t checksum;
+  std::uint32_t events;
 };
 
 /// The buffers of a trace file: the encoder fills them one after the other, and the file's thread empties them. Where possible
@@ -36,9 +37,12 @@ class chunk_buffers {
 
   // --- filling ------------------------------------------------------------------------------------------------------
 
-  /// The free part of the open buffer; `keep` accepts what was written there.
+  /// The free part of the open buffer; `keep` accepts what was written there, and how many events that is.
   [[nodiscard]] encoded_bytes room() const noexcept { return {buffer(open_) + used_, buffer(open_) + live_layout::buffer_bytes}; }
-  void keep(const encoded_bytes& written) noexcept { used_ = static_cast<std::uint32_t>(written.next - buffer(open_)); }
+  void keep(const encoded_bytes& written, std::size_t events = 0) noexcept {
+    used_ = static_cast<std::uint32_t>(written.next - buffer(open_));
+    events_ += static_cast<std::uint32_t>(events);
+  }
   /// Bytes used in the open buffer.
   [[nodiscard]] std::uint32_t used() const noexcept { return used_; }
   /// Number of the open chunk.
@@ -52,7 +56,7 @@ class chunk_buffers {
     while (index != live_layout::buffers && in_use_[index].load(std::memory_order_acquire)) ++index;
     if (index == live_layout::buffers) return false;
     open_ = index;
-    used_ = committed_ = 0;
+    used_ = committed_ = events_ = 0;
     checksum_ = 0;
     in_use_[index].store(true, std::memory_order_relaxed);
     // In this order: whenever the process ends, either number and commit belong to the same chunk or nothing is committed.
@@ -75,10 +79,17 @@ class chunk_buffers {
   void close() noexcept {
     commit();
     const std::uint32_t chunk = number();
-    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_};
-    used_ = committed_ = 0;
+    queue_[chunk % live_layout::buffers] = {open_, used_, checksum_, events_};
+    used_ = committed_ = events_ = 0;
     closed_.store(chunk + 1, std::memory_order_release);  // pairs with the acquire load in `closed`
     wake();
+  }
+
+  /// Of the chunks from `first` on, the open one among them. Once writing has failed, so that no buffer is given back.
+  [[nodiscard]] std::uint64_t events_from(std::uint32_t first) const noexcept {
+    std::uint64_t events = events_;
+    for (std::uint32_t chunk = first; chunk != number(); ++chunk) events += queue_[chunk % live_layout::buffers].events;
+    return events;
   }
 
   [[nodiscard]] std::uint32_t free() const noexcept {
@@ -152,6 +163,7 @@ class chunk_buffers {
   std::uint32_t used_ = 0;
   std::uint32_t committed_ = 0;
   std::uint32_t checksum_ = 0;  ///< of the committed bytes
+  std::uint32_t events_ = 0;    ///< in the open buffer
 
   full_chunk queue_[live_layout::buffers] = {};
   std::atomic<bool> in_use_[live_layout::buffers] = {};

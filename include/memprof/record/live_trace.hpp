@@ -110,7 +110,7 @@ class live_trace {
   /// `last_name`, the spaces from `spaces` on, the position of each ring and a saved state.
   [[nodiscard]] bool resume() noexcept {
     if (!takes_events()) return false;
-    if (buffers_.error() != 0) state_ = state::stopped;
+    if (buffers_.error() != 0) stop();
     if (!has_thread_ && is_mapped_ && state_ == state::recording) writer_.reserve_places(area_.places());
     if (state_ != state::gapped) return false;
     // Not for a single free buffer, which would fill up at once: few long gaps are better than many short ones.
@@ -201,8 +201,9 @@ class live_trace {
   [[gnu::always_inline]] void encode(const Event* first, const Event* last, auto&& encode_into) noexcept {
     while (state_ == state::recording) {
       encoded_bytes out = buffers_.room();
-      first = encode_into(first, out);
-      buffers_.keep(out);
+      const Event* const next = encode_into(first, out);
+      buffers_.keep(out, static_cast<std::size_t>(next - first));
+      first = next;
       if (first == last) return;
       next_chunk();
     }
@@ -225,6 +226,15 @@ class live_trace {
     buffers_.close();
     if (!has_thread_) write_here();
     open_chunk();
+  }
+
+  /// Writing has failed: counts what is in no chunk of the file, unless it is in the file's own pages, where it can be read.
+  [[gnu::cold]] void stop() noexcept {
+    state_ = state::stopped;
+    count_unwritten();
+  }
+  [[gnu::cold]] void count_unwritten() noexcept {
+    if (!is_mapped_ && !std::exchange(has_counted_unwritten_, true)) missing_ += buffers_.events_from(writer_.written());
   }
 
   /// Opens a chunk in a free buffer; if there is none, waits or begins a gap.
@@ -255,6 +265,7 @@ class live_trace {
   bool keeps_area_ = false;  ///< a ring could not be detached from the file
   bool has_thread_ = true;
   bool is_unfinished_ = false;
+  bool has_counted_unwritten_ = false;
   own_file file_;
   trace_encoder* encoder_ = nullptr;
   live_area area_;

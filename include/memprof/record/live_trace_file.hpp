@@ -108,7 +108,10 @@ inline bool live_trace::finish() noexcept {
     error = writer_.complete(keeps_area_);
     if (error != 0) fail(error);
   }
-  if (error != 0) writer_.stop(error);
+  if (error != 0) {
+    count_unwritten();
+    writer_.stop(error);
+  }
   struct stat status {};
   if (file_.is_there() && ::fstat(file_.number, &status) == 0 && status.st_nlink == 0) {
     is_deleted_ = true;
@@ -182,13 +185,11 @@ inline bool live_trace::start_thread() noexcept {
 }
 
 inline void live_trace::open_chunk() noexcept {
-  if (buffers_.error() != 0) {
-    state_ = state::stopped;
-    return;
-  }
+  if (buffers_.error() != 0) return stop();
   if (buffers_.open() || (waits_ && buffers_.wait_for_free(1) && buffers_.open())) return encoder_->restart();
-  state_ = buffers_.error() != 0 ? state::stopped : state::gapped;
-  if (state_ == state::gapped && missing_ == 0) {
+  if (buffers_.error() != 0) return stop();
+  state_ = state::gapped;
+  if (missing_ == 0) {
     message_.say("memprof: trace file '%s': %s; the capture's own numbers stay exact\n",
                  "its disk is too slow, so events are left out");
   }

@@ -69,6 +69,9 @@ class trace_file_writer {
     return 0;
   }
 
+  /// Number of the first chunk that is not in the file. Once writing has failed.
+  [[nodiscard]] std::uint32_t written() const noexcept { return written_; }
+
   /// Reserves blocks for more rings if there are too few.
   void reserve_places(ring_places& places) const noexcept {
     const std::uint32_t ready = places.reserved.load(std::memory_order_relaxed);

@@ -324,6 +324,33 @@ TEST_CASE("what if: by shapes, what scales with the batch is what has it in its 
                     ContainsSubstring("they differ in the number of blocks that step allocates"));
 }
 
+TEST_CASE("what if: by shapes, the gradient of an activation scales with the batch, and that of a parameter does not") {
+  const auto run_with = [](std::size_t batch) {
+    return record([batch] {
+      const std::string of_batch = "[" + std::to_string(batch) + ", 10]";
+      const buffer weight = shaped(16 * 10 * 4, "[16, 10]", category::parameter);
+      const buffer bias = shaped(10 * 4, "[10]", category::parameter);
+      const buffer input = shaped(batch * 10 * 4, of_batch, category::input);
+      const buffer of_input = shaped(batch * 10 * 4, of_batch, category::gradient);
+      const buffer of_weight = shaped(16 * 10 * 4, "[16, 10]", category::gradient);
+      const buffer of_bias = allocated_in("backward", 10 * 4, category::gradient);  // unshaped, but as large as a parameter
+      const buffer unknown = allocated_in("backward", 7, category::gradient);
+    });
+  };
+  const recorded four = run_with(4);
+  const what_if_result found = what_if(four.history, {.batch = what_if_change::batching{.factor = 2}});
+  CHECK(found.after.bytes == peak_of(run_with(8)));
+  CHECK(found.price.scaled_bytes == 2 * 4 * 10 * 4);
+  CHECK(found.price.unshaped_bytes == 7);
+  // 1000 and 100 are multiples of the batch, but of a bucket of gradients, and of a parameter from before the capture.
+  const recorded unlike = record([] {
+    const buffer input = shaped(4 * 8, "[4]", category::input);
+    const buffer bucket = shaped(1'000 * 4, "[1000]", category::gradient);
+    const buffer of_unknown = shaped(100 * 10 * 4, "[100, 10]", category::gradient);
+  });
+  CHECK(what_if(unlike.history, {.batch = what_if_change::batching{.factor = 2}}).after.bytes == 8 * 8 + 8'000);
+}
+
 TEST_CASE("what if: by shapes, what has the batch in another dimension than the first does not scale, and is said") {
   const auto run_with = [](std::size_t batch) {
     return record([batch] {
@@ -440,6 +467,36 @@ TEST_CASE("what if: recomputed layers keep their inputs and results, and need th
   CHECK(found.price.recomputed_allocations == 9);
   CHECK(found.price.recomputed_bytes == 3 * (1'000 + 5'000 + 100));
   CHECK_THAT(to_text(found), ContainsSubstring("17.9 KiB in 9 allocations of 3 calls that are computed twice\n"));
+}
+
+TEST_CASE("what if: what a recomputed call may free before its end is said where the peak lies in its first run") {
+  const auto run_with = [](bool frees_at_once) {
+    return record([frees_at_once] {
+      buffer gradient = shaped(3'000, "[750]", category::gradient);  // of the step before, up to zero_grad
+      std::vector<buffer> kept;
+      {
+        const auto forward = memprof::track_operation("forward", category::activation);
+        const auto scope = memprof::track_operation<"layer">();
+        for (const std::size_t bytes : {400, 300, 1'000}) {  // each is made from the last
+          if (frees_at_once && kept.size() == 2) kept.front().free();
+          kept.emplace_back(bytes);
+        }
+      }
+      gradient.free();
+      const auto backward = memprof::track_operation("backward", category::temporary);
+      while (!kept.empty()) kept.pop_back();
+    });
+  };
+  const what_if_result found = what_if(run_with(false).history, {.recompute = {"forward/layer"}});
+  CHECK(found.after.bytes == 3'000 + 1'700);
+  CHECK_FALSE(found.after.is_return);
+  CHECK(found.price.held_bytes == 400 + 300);
+  CHECK(peak_of(run_with(true)) == 3'000 + 1'300);
+  CHECK_THAT(to_text(found, {.columns = 200}),
+             ContainsSubstring("700 B of the new peak are what a recomputed call holds to its end: where the program frees it "
+                               "after its last use there, the peak is lower by up to that\n"));
+  // That peak is in the repetition, where all of it is kept.
+  CHECK(what_if(train(3).history, {.recompute = {"forward/layer"}}).price.held_bytes == 0);
 }
 
 TEST_CASE("what if: what a recomputed layer freed of its inputs lives until it is recomputed") {

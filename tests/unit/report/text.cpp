@@ -399,6 +399,58 @@ TEST_CASE("text: a device is answered for: it fits, it does not, it is not known
   CHECK(contains(shown(), "          owners of the rest unknown: the profiler itself ran out of memory\n"));
 }
 
+TEST_CASE("text: where lines are short, rows of owners and segments go before what the numbers mean") {
+  memprof::profile profile = training();
+  profile.exact = false;
+  profile.mode = memprof::run_mode::no_dispatch;
+  profile.device = "gpu-24gb";
+  profile.process.command_line = "python3 train.py --model " + std::string(60, 'm') + " --steps 3";
+  for (memprof::segment& segment : profile.segments) {
+    if (segment.name == "BACKWARD_PASS") segment.name = "OPTIMIZER_STEP";
+  }
+  memprof::space_profile& space = profile.spaces[0];
+  space.cumulative_peak = 30 * gib;
+  space.capacity = 24 * gib;
+  space.reserved.peak = 31 * gib;
+  space.current_by_category = {{"parameter", mib, 2}, {"optimizer_state", mib, 4}};
+  for (int number = 0; number < 6; ++number) {
+    memprof::operation_profile& live = profile.operations.emplace_back();
+    live.path = "Optimizer.step#AdamW.step/aten::zeros_like/layer_" + std::to_string(number);
+    live.usage.emplace_back().space = "cuda:0";
+    live.usage.back().live = 100 * kib;
+  }
+  space.peak_operation = space.live_at_peak.by_operation[1].owner = "Optimizer.step#AdamW.step/aten::zeros_like/aten::empty";
+  memprof::capacity_shortfall& full = space.first_shortfall;
+  full.requested = 30 * gib;
+  full.operation = space.peak_operation;
+  full.segment = 6;
+  full.time_ns = 1'400'000'000;
+  full.free = 23 * gib;
+  full.shortfall = 7 * gib;
+  memprof::space_profile& cpu = profile.spaces.emplace_back();
+  cpu.name = "cpu";
+  cpu.cumulative_peak = mib;
+  cpu.segments.resize(profile.segments.size());
+  profile.facts = {memprof::extend::to_table<memprof::unknown_read>(
+                       {{"comparison of Tensor.item() at train.py:60", "", 3, 1}, {"aten::item", "", 3, 0}}),
+                   memprof::extend::to_table<memprof::device_context>(
+                       {{"cuda:0", 504 * mib, 473 * mib, "3 published out-of-memory messages"}})};
+  for (const std::size_t columns : {80, 90, 100}) {
+    const std::string text = memprof::to_text(profile, {.columns = columns});
+    INFO(text);
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 40);
+    std::string words = answer(text, "Fit") + answer(text, "Accuracy");
+    CHECK(!contains(words, " …"));
+    for (std::size_t end = words.find("\n          "); end != words.npos; end = words.find("\n          "))
+      words.replace(end, 11, " ");
+    CHECK(contains(words, "30.0 GiB requested at 1.40 s in OPTIMIZER_STEP, step 3 of 3, operation Optimizer.step"));
+    CHECK(contains(words, "; 23.0 GiB free of 24.0 GiB, 7.00 GiB short"));
+    CHECK(contains(words, "what the simulation had to assume; how far the numbers are off is unknown; 1,234 events, none lost"));
+    CHECK(contains(words, "train.py:60): the program may take another path"));
+    CHECK(contains(words, "whether they decide anything is not seen"));
+  }
+}
+
 TEST_CASE("text: what an allocator reserved must fit the device, not only what was live") {
   memprof::profile profile = training();
   profile.device = "small";

@@ -63,6 +63,7 @@ class batch_shapes {
  public:
   batch_shapes(const block_history& run, std::int64_t asked) : batch_{asked} {
     for (const history_block& block : run.blocks) {
+      if (block.category == category::parameter) bytes_of_parameters_.insert(block.bytes);
       const block_history::tensor* const tensor = tensor_of(run, block);
       if (tensor == nullptr) continue;
       if (block.category == category::parameter) of_parameters_.insert(sorted(tensor->shape));
@@ -85,10 +86,17 @@ class batch_shapes {
 
   [[nodiscard]] std::int64_t batch() const noexcept { return batch_; }
   /// Of a matrix or vector the first dimension is the batch or its tokens; of larger tensors it may be a multiple, as of heads.
-  [[nodiscard]] bool scales(const block_history::tensor& of) const {
+  /// A gradient may be a parameter's whose shape is not known, and of one dimension a bucket of those of several.
+  [[nodiscard]] bool scales(const block_history::tensor& of, category kind) const {
     const std::int64_t first = of.shape[0];
     if (first % batch_ != 0 || first == 0 || of_parameters_.count(sorted(of.shape)) != 0) return false;
-    return of.shape.size() > 2 || tokens_ == 0 || first == batch_ || first == tokens_;
+    if (first == batch_ || first == tokens_) return true;
+    if (kind == category::gradient && (of_parameters_.empty() || of.shape.size() == 1)) return false;
+    return of.shape.size() > 2 || tokens_ == 0;
+  }
+  /// Whether a block without a shape may have the batch in it. A gradient as large as a parameter is taken to be of one.
+  [[nodiscard]] bool may_scale(const history_block& block) const {
+    return block.category != category::gradient || bytes_of_parameters_.count(block.bytes) == 0;
   }
   /// Whether another dimension than the first is the batch, as in PyTorch's attention, whose batch is the second. Not said of a
   /// batch of 1, which a dimension may be by itself.
@@ -103,6 +111,7 @@ class batch_shapes {
   std::int64_t first_of_input_ = 0;  ///< dimension; 0: no input has a shape
   bool is_found_ = false;            ///< whether an input has the batch
   std::set<std::vector<std::int64_t>> of_parameters_;
+  std::set<std::int64_t> bytes_of_parameters_;
 };
 
 /// A number: it does not scale, and in which operation it lies may depend on the size of what it was computed from.
@@ -261,11 +270,11 @@ void scale_batch(scenario& to, const block_history& run, const what_if_change::b
       raise("the run's batch is " + std::to_string(shapes.batch()) + ": a batch of " + three_digits(wanted) + " is not whole");
     for (std::size_t index = 0; index < factors.size(); ++index) {
       const history_block& block = run.blocks[index];
-      if (!is_intermediate(block.category) && block.category != category::input && block.category != category::kv_cache) continue;
+      if (block.category == category::parameter || block.category == category::optimizer_state) continue;
       const block_history::tensor* const tensor = tensor_of(run, block);
-      if (tensor == nullptr && at_peak[index]) to.price.unshaped_bytes += block.bytes;
+      if (tensor == nullptr && at_peak[index] && shapes.may_scale(block)) to.price.unshaped_bytes += block.bytes;
       if (tensor == nullptr) continue;
-      if (shapes.scales(*tensor)) {
+      if (shapes.scales(*tensor, block.category)) {
         factors[index] = batch.factor;
       } else if (at_peak[index] && shapes.has_it_inside(*tensor)) {
         to.price.inner_batch_bytes += block.bytes;

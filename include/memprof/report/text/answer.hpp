@@ -22,7 +22,9 @@ struct summary_limits {
   std::size_t anomalies;
   std::size_t spaces;
   std::size_t growing_spaces;
-  std::size_t lines_each;  ///< of a paragraph
+  std::size_t lines_each;         ///< of a paragraph
+  std::size_t lines_of_verdicts;  ///< of a paragraph of those
+  std::size_t segment_rows;       ///< for which there must be room
 
   [[nodiscard]] bool are_tight() const noexcept { return lines_each == 1; }
 };

@@ -149,6 +149,7 @@ struct summary_section {
   summary_table table;
   marked_text further_lines;  ///< below the table
   bool is_wide = false;       ///< the table starts at the left margin
+  bool is_verdict = false;    ///< its text is cut last
 };
 
 }  // namespace memprof::inline MEMPROF_ABI::detail

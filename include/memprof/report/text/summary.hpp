@@ -41,14 +41,15 @@ struct answer {
   std::string_view heading;
   void (*fill)(summary_section&, const answer_topic&);
   bool needs_room = false;  ///< left out if the limits are tight
+  bool is_verdict = false;  ///< whether memory suffices, or what the numbers are worth: keeps its text longest
 };
 
 inline constexpr answer run_answer{run_heading, run_section};
 
 /// The answers about a space, in reading order.
 inline constexpr answer space_answers[] = {
-    {"Failed", failure_section},
-    {"Peak", peak_section},
+    {"Failed", failure_section, false, true},
+    {"Peak", peak_section, false, true},
     {"Owners", owner_section},
     {"Workers", worker_section},
     {"Blocks", block_section},
@@ -56,7 +57,7 @@ inline constexpr answer space_answers[] = {
     {"Reserved", reserved_section},
     {"Active", active_section, true},
     {"Streams", stream_section},
-    {"Fit", fit_section},
+    {"Fit", fit_section, false, true},
     {"Growth", growth_section},
     {"At end", end_section},
     {"Lifetimes", lifetime_section, true},
@@ -66,13 +67,14 @@ inline constexpr answer answer_about_other_spaces{"Spaces", space_section};
 
 /// The answers about the run.
 inline constexpr answer run_answers[] = {
-    {"Together", together_section}, {"Process", process_section}, {"Device", device_section},
-    {"Accuracy", check_section},    {"Facts", fact_section},
+    {"Together", together_section},           {"Process", process_section}, {"Device", device_section},
+    {"Accuracy", check_section, false, true}, {"Facts", fact_section},
 };
 
-/// From the most readable to one that always leaves room for the rest.
-inline constexpr summary_limits summary_levels[] = {
-    {5, 3, 8, 6, 3, 3}, {5, 3, 4, 3, 3, 2}, {4, 2, 4, 3, 2, 2}, {3, 1, 3, 2, 1, 2}, {3, 1, 3, 2, 1, 1}};
+/// From the most readable to one that always leaves room for the rest: rows go before text, and the text of verdicts goes last.
+inline constexpr summary_limits summary_levels[] = {{5, 3, 8, 6, 3, 3, 4, 8}, {4, 2, 8, 3, 3, 3, 4, 8}, {3, 1, 4, 3, 2, 3, 4, 6},
+                                                    {3, 1, 4, 3, 2, 2, 4, 6}, {2, 1, 3, 2, 1, 2, 3, 5}, {2, 1, 3, 2, 1, 1, 3, 5},
+                                                    {1, 1, 3, 2, 1, 1, 2, 4}, {3, 1, 3, 2, 1, 1, 1, 8}};
 
 [[nodiscard, gnu::cold]] inline summary_limits limits_for(const text_options& options, std::size_t level) {
   constexpr std::size_t all = 1000;
@@ -96,6 +98,7 @@ void for_each_section(answer_topic topic, Show&& show) {
       if (first->needs_room && topic.limits.are_tight()) continue;
       summary_section section;
       section.heading = first->heading;
+      section.is_verdict = first->is_verdict;
       first->fill(section, topic);
       show(section);
     }
@@ -122,20 +125,22 @@ void for_each_section(answer_topic topic, Show&& show) {
 [[nodiscard, gnu::cold]] inline std::string summary_text(const profile& source, const text_options& options) {
   const std::size_t columns = std::max<std::size_t>(options.columns, 60);
   const std::size_t max_lines = std::max<std::size_t>(options.max_lines, 32);
-  constexpr std::size_t least_segment_rows = 8;
   const vector<std::size_t> order = space_order(source, options);
   const segment_steps steps = steps_of(source);
   const bool names_spaces = are_several(source, order, options);
-  const std::size_t least_lines_of_tables = 2 + (names_spaces ? 1 : 0) + least_segment_rows;
+  const std::size_t segment_rows = order.empty() ? 0 : rows_of_names(segments_by_name(source, source.spaces[order.front()]));
   std::size_t for_checkpoints = lines_of_checkpoints(source, options);
   std::string text;
   const auto lines = [&] { return static_cast<std::size_t>(std::count(text.begin(), text.end(), '\n')); };
-  const auto has_room = [&] { return asks_for_more(options) || lines() + least_lines_of_tables + for_checkpoints <= max_lines; };
+  std::size_t for_segments = 0;  // with the empty line before them and their titles
+  const auto has_room = [&] { return asks_for_more(options) || lines() + for_segments + for_checkpoints <= max_lines; };
   for (std::size_t level = 0; level < std::size(summary_levels); ++level) {
     const answer_topic topic{source, steps, order, options, limits_for(options, level)};
+    if (segment_rows != 0) for_segments = 2 + (names_spaces ? 1 : 0) + std::min(segment_rows, topic.limits.segment_rows);
     text.clear();
     for_each_section(topic, [&](const summary_section& section) {
-      append_section(text, section, columns, order.empty() ? 2 : topic.limits.lines_each, options.is_colored);
+      const std::size_t most = section.is_verdict ? topic.limits.lines_of_verdicts : topic.limits.lines_each;
+      append_section(text, section, columns, order.empty() ? 2 : most, options.is_colored);
       if (order.empty() && section.heading == run_heading)
         text.append("No allocations recorded.\n").append(causes_of_silence(source));
     });
