@@ -9,6 +9,7 @@ from . import _core
 
 TYPE_CHECKING = False  # the module typing takes longer to import than this package
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Literal, TypeVar
@@ -79,6 +80,7 @@ class Capture:
         self._steps: OptimizerSteps | None = None
         self._scopes: ModuleScopes | None = None
         self._storages: StorageCopies | None = None
+        self._process = os.getpid()
         if _holder and _core.is_capturing():
             raise _core.Error(_holder)
         if torch is None:
@@ -106,6 +108,13 @@ class Capture:
             self._began_torch(modules, steps)
 
     def _began_torch(self, modules: bool, steps: bool) -> None:
+        import weakref
+
+        global _hooked
+        earlier = None if _hooked is None else _hooked()
+        if earlier is not None and earlier._process != self._process:
+            earlier.end()  # of the parent, which goes on there: this process was forked with its hooks in torch
+        _hooked = weakref.ref(self)
         if not self._simulates:
             from .torch import record_cuda
 
@@ -165,6 +174,8 @@ class Capture:
         """Ends the capture; its last segment gets that name. Does nothing if it has already ended."""
         was_active = self.is_active
         if self._steps is not None:
+            if self._process != os.getpid():
+                self._steps.waiting.clear()  # the step was the parent's
             self._steps.remove()
             self._steps = None
         self._core.end(name)
@@ -179,6 +190,9 @@ class Capture:
         if getattr(self, "_storages", None) is not None:
             self.end()
 
+
+#: The capture that was the last to put hooks into torch.
+_hooked: weakref.ref[Capture] | None = None
 
 #: Begins a capture: `with memprof.capture() as c: ...`, or `c = memprof.capture()`, and later `c.end()`.
 capture = Capture
