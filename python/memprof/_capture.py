@@ -323,13 +323,19 @@ class track_operation:
 def track(buffer: Tracked, *, space: str = "cpu", name: str = "", category: Category = "") -> Tracked:
     """Counts an object's memory as a block of `space` until the object is collected, and returns the object.
 
-    For objects that have a buffer and can be referred to weakly, such as arrays of NumPy and of the module `array`. A view shares
-    the memory of another object: track that one.
+    For objects that have a buffer and can be referred to weakly, such as arrays of NumPy and of the module `array`; others, such as
+    `bytes` and `bytearray`, raise `Error`. A view shares the memory of another object: track that one.
     """
     import weakref
 
     address, nbytes = _core._buffer_of(buffer)
     where = _core.MemorySpace(space)
+    if not getattr(type(buffer), "__weakrefoffset__", 0):
+        kind = type(buffer).__name__
+        raise _core.Error(
+            f"track: Python does not say when an object of type '{kind}' is collected, since it cannot be referred to weakly; "
+            "track a memoryview of it, for as long as that is kept, or call MemorySpace.allocate and deallocate"
+        )
     finalizer = weakref.finalize(buffer, where.deallocate, address, nbytes)
     finalizer.atexit = False
     where.allocate(address, nbytes, category)

@@ -186,6 +186,29 @@ def test_objects_without_a_buffer_are_not_tracked() -> None:
         memprof.track({})
 
 
+@pytest.mark.parametrize("values", [bytearray(1000), b"x" * 1000])
+def test_what_cannot_be_referred_to_weakly_is_refused_and_its_view_is_tracked(values: bytes | bytearray) -> None:
+    with memprof.capture() as capture:
+        with pytest.raises(memprof.Error, match=f"'{type(values).__name__}'.*memoryview"):
+            memprof.track(values)
+        assert not capture.profile.spaces or capture.profile.space("cpu").allocations == 0
+        view = memprof.track(memoryview(values))
+        assert capture.profile.space("cpu").cumulative_current == 1000
+        del view
+        assert capture.profile.space("cpu").cumulative_current == 0
+
+
+def test_numbers_that_are_no_addresses_or_sizes_are_named() -> None:
+    memory = memprof.MemorySpace("dram")
+    for call in (lambda: memory.allocate(-1, 5), lambda: memory.deallocate(-1), lambda: memprof.annotate(-1, name="weight")):
+        with pytest.raises(ValueError, match=r"address=-1: expected 0 to 2\*\*64 - 1"):
+            call()
+    with pytest.raises(ValueError, match="nbytes=18446744073709551616: expected"):
+        memory.allocate(0x1000, 1 << 64)
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        memory.allocate("0x1000", 5)  # type: ignore[arg-type]
+
+
 def test_a_trace_needs_asking_for_and_an_end() -> None:
     with memprof.capture() as without:
         pass
