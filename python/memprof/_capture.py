@@ -104,6 +104,8 @@ class Capture:
             own_folder=os.path.join(os.path.dirname(os.path.abspath(__file__)), ""),
             torch=torch,
         )
+        global _begun
+        _begun += 1
         if torch:
             self._began_torch(modules, steps)
 
@@ -190,6 +192,9 @@ class Capture:
         if getattr(self, "_storages", None) is not None:
             self.end()
 
+
+#: How many captures have begun.
+_begun = 0
 
 #: The capture that was the last to put hooks into torch.
 _hooked: weakref.ref[Capture] | None = None
@@ -324,21 +329,20 @@ def track(buffer: Tracked, *, space: str = "cpu", name: str = "", category: Cate
     """Counts an object's memory as a block of `space` until the object is collected, and returns the object.
 
     For objects that have a buffer and can be referred to weakly, such as arrays of NumPy and of the module `array`; others, such as
-    `bytes` and `bytearray`, raise `Error`. A view shares the memory of another object: track that one.
+    `bytes` and `bytearray`, raise `Error`. A view of a tracked object adds nothing: its memory counts until the object is collected.
     """
-    import weakref
-
-    address, nbytes = _core._buffer_of(buffer)
-    where = _core.MemorySpace(space)
+    _core._buffer_of(buffer)
     if not getattr(type(buffer), "__weakrefoffset__", 0):
         kind = type(buffer).__name__
         raise _core.Error(
             f"track: Python does not say when an object of type '{kind}' is collected, since it cannot be referred to weakly; "
             "track a memoryview of it, for as long as that is kept, or call MemorySpace.allocate and deallocate"
         )
-    finalizer = weakref.finalize(buffer, where.deallocate, address, nbytes)
-    finalizer.atexit = False
-    where.allocate(address, nbytes, category)
+    from ._tracked import record
+
+    address = record(buffer, space, category, _begun)
+    if address is None:
+        return buffer
     shape, dtype = getattr(buffer, "shape", None), getattr(buffer, "dtype", None)
     if name or shape is not None:
         _core.annotate(
