@@ -9,6 +9,7 @@ from . import _core
 
 TYPE_CHECKING = False  # the module typing takes longer to import than this package
 if TYPE_CHECKING:
+    import weakref
     from collections.abc import Callable
     from types import TracebackType
     from typing import Any, Literal, TypeVar
@@ -79,6 +80,7 @@ class Capture:
         self._steps: OptimizerSteps | None = None
         self._scopes: ModuleScopes | None = None
         self._storages: StorageCopies | None = None
+        self._process = os.getpid()
         if _holder and _core.is_capturing():
             raise _core.Error(_holder)
         if torch is None:
@@ -102,10 +104,19 @@ class Capture:
             own_folder=os.path.join(os.path.dirname(os.path.abspath(__file__)), ""),
             torch=torch,
         )
+        global _begun
+        _begun += 1
         if torch:
             self._began_torch(modules, steps)
 
     def _began_torch(self, modules: bool, steps: bool) -> None:
+        import weakref
+
+        global _hooked
+        earlier = None if _hooked is None else _hooked()
+        if earlier is not None and earlier._process != self._process:
+            earlier.end()  # of the parent, which goes on there: this process was forked with its hooks in torch
+        _hooked = weakref.ref(self)
         if not self._simulates:
             from .torch import record_cuda
 
@@ -165,6 +176,8 @@ class Capture:
         """Ends the capture; its last segment gets that name. Does nothing if it has already ended."""
         was_active = self.is_active
         if self._steps is not None:
+            if self._process != os.getpid():
+                self._steps.waiting.clear()  # the step was the parent's
             self._steps.remove()
             self._steps = None
         self._core.end(name)
@@ -179,6 +192,12 @@ class Capture:
         if getattr(self, "_storages", None) is not None:
             self.end()
 
+
+#: How many captures have begun.
+_begun = 0
+
+#: The capture that was the last to put hooks into torch.
+_hooked: weakref.ref[Capture] | None = None
 
 #: Begins a capture: `with memprof.capture() as c: ...`, or `c = memprof.capture()`, and later `c.end()`.
 capture = Capture
@@ -309,16 +328,21 @@ class track_operation:
 def track(buffer: Tracked, *, space: str = "cpu", name: str = "", category: Category = "") -> Tracked:
     """Counts an object's memory as a block of `space` until the object is collected, and returns the object.
 
-    For objects that have a buffer and can be referred to weakly, such as arrays of NumPy and of the module `array`. A view shares
-    the memory of another object: track that one.
+    For objects that have a buffer and can be referred to weakly, such as arrays of NumPy and of the module `array`; others, such as
+    `bytes` and `bytearray`, raise `Error`. A view of a tracked object adds nothing: its memory counts until the object is collected.
     """
-    import weakref
+    _core._buffer_of(buffer)
+    if not getattr(type(buffer), "__weakrefoffset__", 0):
+        kind = type(buffer).__name__
+        raise _core.Error(
+            f"track: Python does not say when an object of type '{kind}' is collected, since it cannot be referred to weakly; "
+            "track a memoryview of it, for as long as that is kept, or call MemorySpace.allocate and deallocate"
+        )
+    from ._tracked import record
 
-    address, nbytes = _core._buffer_of(buffer)
-    where = _core.MemorySpace(space)
-    finalizer = weakref.finalize(buffer, where.deallocate, address, nbytes)
-    finalizer.atexit = False
-    where.allocate(address, nbytes, category)
+    address = record(buffer, space, category, _begun)
+    if address is None:
+        return buffer
     shape, dtype = getattr(buffer, "shape", None), getattr(buffer, "dtype", None)
     if name or shape is not None:
         _core.annotate(

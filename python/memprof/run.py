@@ -107,6 +107,7 @@ class _Recording:
         self._uses = os.environ.pop("RUN_BY_MEMPROF_USES", None) is not None
         self._stacks = {"sampled": 65_536, "all": 1}.get(os.environ.pop("RUN_BY_MEMPROF_STACKS", ""), 0)
         self._active: _capture.Capture | None = None
+        self._forget_torch: Callable[[], None] | None = None
 
     def begin(self) -> None:
         self._process = os.getpid()
@@ -121,7 +122,9 @@ class _Recording:
                 self._stacks = 0
                 self.begin()
         else:
-            after_import("torch", self._record_torch)
+            if self._forget_torch is not None:
+                self._forget_torch()  # the parent's wait for torch is in this child, too
+            self._forget_torch = after_import("torch", self._record_torch)
 
     def _record_torch(self) -> None:
         if self._active is None or not self._active.is_active:

@@ -147,9 +147,19 @@ void put_script_run(std::int64_t optimizer_steps, std::int64_t wanted_steps, boo
   memprof::extend::event_sink{}.add_facts(memprof::detail::table_of(&row, &row + 1));
 }
 
-void annotate(std::uintptr_t address, std::string_view name, std::string_view shape, std::string_view dtype,
+/// An address or a number of bytes, in words that nanobind's own refusal lacks.
+[[nodiscard]] std::uint64_t unsigned_of(nb::handle given, const char* parameter) {
+  const nb::object number = nb::steal(PyNumber_Index(given.ptr()));
+  if (!number.is_valid()) throw nb::python_error();
+  const unsigned long long value = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred() == nullptr) return value;
+  PyErr_Clear();
+  throw nb::value_error((std::string{parameter} + "=" + nb::str(number).c_str() + ": expected 0 to 2**64 - 1").c_str());
+}
+
+void annotate(nb::handle address, std::string_view name, std::string_view shape, std::string_view dtype,
               const std::string& category) {
-  memprof::annotate(reinterpret_cast<const void*>(address),
+  memprof::annotate(reinterpret_cast<const void*>(unsigned_of(address, "address")),
                     {.name = name, .shape = shape, .dtype = dtype, .category = category_of(category)});
 }
 
@@ -212,16 +222,20 @@ void bind_captures(nb::module_& module) {
           "name"_a, "memory"_a = "")
       .def(
           "allocate",
-          [](memprof::memory_space self, std::uintptr_t address, std::size_t nbytes, const std::string& category) {
-            memprof::extend::event_sink{}.allocate(self, {address}, nbytes, category_of(category));
+          [](memprof::memory_space self, nb::handle address, nb::handle nbytes, const std::string& category) {
+            memprof::extend::event_sink{}.allocate(self, {unsigned_of(address, "address")}, unsigned_of(nbytes, "nbytes"),
+                                                   category_of(category));
           },
-          "address"_a, "nbytes"_a, "category"_a = "", "Records a block that was just allocated.")
+          "address"_a, "nbytes"_a, "category"_a = "",
+          nb::sig("def allocate(self, address: int, nbytes: int, category: str = '') -> None"),
+          "Records a block that was just allocated.")
       .def(
           "deallocate",
-          [](memprof::memory_space self, std::uintptr_t address, std::size_t nbytes) {
-            memprof::extend::event_sink{}.deallocate(self, {address}, nbytes);
+          [](memprof::memory_space self, nb::handle address, nb::handle nbytes) {
+            memprof::extend::event_sink{}.deallocate(self, {unsigned_of(address, "address")}, unsigned_of(nbytes, "nbytes"));
           },
-          "address"_a, "nbytes"_a = 0, "Records that a block is about to be freed; `nbytes`, if given, is checked.");
+          "address"_a, "nbytes"_a = 0, nb::sig("def deallocate(self, address: int, nbytes: int = 0) -> None"),
+          "Records that a block is about to be freed; `nbytes`, if given, is checked.");
 
   module.def("snapshot", snapshot_of_program, "name"_a,
              "Ends the current segment, which gets that name, and begins the next. Does nothing without a capture.");
@@ -254,8 +268,10 @@ void bind_captures(nb::module_& module) {
   module.def("_record_cuda", torch_library::attach_cuda);
   module.def("_annotate_tensor", torch_library::annotate, "tensor"_a, "name"_a, "category"_a);
   module.def("_buffer_of", buffer_of, "object"_a);
-  module.def("annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",
-             "Describes the live block at that address, for reports. A category replaces the block's own.");
+  module.def(
+      "annotate", annotate, "address"_a, nb::kw_only(), "name"_a = "", "shape"_a = "", "dtype"_a = "", "category"_a = "",
+      nb::sig("def annotate(address: int, *, name: str = '', shape: str = '', dtype: str = '', category: str = '') -> None"),
+      "Describes the live block at that address, for reports. A category replaces the block's own.");
 }
 
 }  // namespace memprof_python

@@ -186,6 +186,80 @@ def test_objects_without_a_buffer_are_not_tracked() -> None:
         memprof.track({})
 
 
+@pytest.mark.parametrize("values", [bytearray(1000), b"x" * 1000])
+def test_what_cannot_be_referred_to_weakly_is_refused_and_its_view_is_tracked(values: bytes | bytearray) -> None:
+    with memprof.capture() as capture:
+        with pytest.raises(memprof.Error, match=f"'{type(values).__name__}'.*memoryview"):
+            memprof.track(values)
+        assert not capture.profile.spaces or capture.profile.space("cpu").allocations == 0
+        view = memprof.track(memoryview(values))
+        assert capture.profile.space("cpu").cumulative_current == 1000
+        del view
+        assert capture.profile.space("cpu").cumulative_current == 0
+
+
+def test_a_view_of_a_tracked_object_adds_nothing() -> None:
+    numpy = pytest.importorskip("numpy")
+    with memprof.capture() as capture:
+        values = memprof.track(numpy.zeros(100))
+        views = [memprof.track(values[:50]), memprof.track(values[::-2]), memprof.track(values), memprof.track(memoryview(values)[10:20])]
+        space = capture.profile.space("cpu")
+        assert (space.cumulative_current, space.allocation_count) == (800, 1)
+        del views
+        assert capture.profile.space("cpu").cumulative_current == 800
+        del values
+    space = capture.profile.space("cpu")
+    assert space.cumulative_current == 0 and capture.profile.exact
+    assert space.anomalies.unmatched_frees.count == 0 and space.anomalies.replaced_allocations.count == 0
+
+
+def test_an_object_takes_the_place_of_its_tracked_views() -> None:
+    numpy = pytest.importorskip("numpy")
+    with memprof.capture() as capture:
+        values = numpy.zeros(100)
+        first, other = memprof.track(values[:50]), memprof.track(values[60:])  # of 400 and 320 bytes
+        assert capture.profile.space("cpu").cumulative_current == 720
+        memprof.track(values)
+        assert capture.profile.space("cpu").cumulative_current == 800
+        del first, other
+        assert capture.profile.space("cpu").cumulative_current == 800
+        del values
+    space = capture.profile.space("cpu")
+    assert space.cumulative_current == 0 and space.anomalies.unmatched_frees.count == 0
+
+
+def test_what_an_earlier_capture_tracked_counts_in_the_next() -> None:
+    values = array.array("d", [0.0] * 100)
+    with memprof.capture():
+        memprof.track(values)
+    with memprof.capture() as capture:
+        memprof.track(values)
+        assert capture.profile.space("cpu").cumulative_current == 800
+        del values
+    space = capture.profile.space("cpu")
+    assert space.cumulative_current == 0 and space.anomalies.unmatched_frees.count == 0
+
+
+def test_what_is_refused_is_not_tracked() -> None:
+    values = array.array("d", [0.0] * 100)
+    with memprof.capture() as capture:
+        with pytest.raises(ValueError, match="unknown category 'weights'"):
+            memprof.track(values, category="weights")  # type: ignore[arg-type]
+        memprof.track(values)
+        assert capture.profile.space("cpu").cumulative_current == 800
+
+
+def test_numbers_that_are_no_addresses_or_sizes_are_named() -> None:
+    memory = memprof.MemorySpace("dram")
+    for call in (lambda: memory.allocate(-1, 5), lambda: memory.deallocate(-1), lambda: memprof.annotate(-1, name="weight")):
+        with pytest.raises(ValueError, match=r"address=-1: expected 0 to 2\*\*64 - 1"):
+            call()
+    with pytest.raises(ValueError, match="nbytes=18446744073709551616: expected"):
+        memory.allocate(0x1000, 1 << 64)
+    with pytest.raises(TypeError, match="'str' object cannot be interpreted as an integer"):
+        memory.allocate("0x1000", 5)  # type: ignore[arg-type]
+
+
 def test_a_trace_needs_asking_for_and_an_end() -> None:
     with memprof.capture() as without:
         pass

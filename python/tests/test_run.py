@@ -197,6 +197,43 @@ def test_tensors_are_recorded_wherever_torch_is_imported(run: Run, tmp_path: pat
     assert categories["parameter"] == parameters
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("imported_by", ["the parent", "the child"])
+def test_a_forked_child_is_recorded_as_its_parent_is(run: Run, tmp_path: pathlib.Path, imported_by: str) -> None:
+    pytest.importorskip("torch")
+    text = f"""
+    import os
+    def train():
+        import torch
+        torch.set_num_threads(1)
+        model = torch.nn.Sequential(torch.nn.Linear(100, 50), torch.nn.Linear(50, 2))
+        optimizer = torch.optim.AdamW(model.parameters())
+        for step in range(5):
+            model(torch.randn(8, 100)).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
+    if {imported_by == "the parent"}:
+        train()  # what its hooks wait for is not the child's
+    if os.fork() == 0:
+        train()
+        os._exit(0)
+    os.wait()
+    """
+    done = run(text, "--children", "--trace", "run.memtrace")
+    assert done.returncode == 0 and "memprof run:" not in done.stderr, done.stderr
+    (path,) = tmp_path.glob("run.*.memtrace")
+    child = memprof.read(path)
+    # One a step, and the last of all ends with the process.
+    assert [segment.name for segment in child.segments] == ["OPTIMIZER_STEP"] * 4 + ["END_TRACE"]
+    assert child.find_operation("Sequential/0") is not None and child.find_operation("Sequential/0/Sequential") is None
+    assert child.find_operation("gradients of 1") is not None
+    owners = {owner.owner: owner.bytes for owner in child.space("cpu").live_at_peak.by_category}
+    parameters = 4 * (100 * 50 + 50 + 50 * 2 + 2)
+    assert owners["parameter"] == parameters
+    # Two moments, and the number of steps (4 B) for each of the four parameters.
+    assert owners["optimizer_state"] == 2 * parameters + 4 * 4
+
+
 def test_workers_of_the_open_operation_are_inferred_where_that_is_asked_for(run: Run, tmp_path: pathlib.Path) -> None:
     text = HEAD + (
         "import threading\nwith memprof.track_operation('step'):\n"

@@ -252,3 +252,30 @@ def test_two_threads_that_call_modules_after_a_step_end_one_segment() -> None:
         steps.module_is_called()
         steps.remove()
     assert [segment.name for segment in capture.profile.segments] == [STEP, "END_TRACE"]
+
+
+def test_a_capture_in_a_forked_child_does_not_see_with_its_parents_hooks(tmp_path: pathlib.Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import memprof, os, torch\n"
+        "model = torch.nn.Linear(2, 2)\n"
+        "optimizer = torch.optim.SGD(model.parameters())\n"
+        "def step():\n"
+        "    model(torch.ones(2)).sum().backward()\n"
+        "    optimizer.step()\n"
+        "outer = memprof.capture()\n"
+        "step()\n"
+        "if os.fork() == 0:\n"
+        "    with memprof.capture() as inner:\n"
+        "        step()\n"
+        "        step()\n"
+        "    print([each.name for each in inner.profile.segments], inner.profile.find_operation('Linear/Linear'), flush=True)\n"
+        "    os._exit(0)\n"
+        "os.wait()\n"
+        "outer.end()\n"
+        "print([each.name for each in outer.profile.segments])\n"
+    )
+    done = subprocess.run([sys.executable, "-W", "ignore", "train.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert done.stdout.splitlines() == [
+        "['OPTIMIZER_STEP', 'OPTIMIZER_STEP', 'END_TRACE'] None",
+        "['OPTIMIZER_STEP', 'END_TRACE']",
+    ], done.stderr

@@ -12,6 +12,7 @@
 #include <memprof/backend/torch/config.hpp>
 #include <memprof/backend/torch/version.hpp>
 #include <memprof/detail/error.hpp>
+#include <memprof/detail/process.hpp>
 #include <memprof/record/event_sink.hpp>
 #include <memprof/trace/category.hpp>
 
@@ -188,24 +189,32 @@ class operator_callbacks {
   }
 };
 
-/// Used by control calls only.
-inline constinit std::atomic<bool> are_operators_observed{false};
+/// The process whose capture observes operators, and libtorch's handle of that. Used by control calls only.
+struct operator_observer {
+  std::int64_t process = 0;  ///< 0: none does
+  at::CallbackHandle handle = at::INVALID_CALLBACK_HANDLE;
+};
+inline constinit operator_observer process_operator_observer{};
 
 MEMPROF_TORCH_SEPARABLE void operator_scopes::begin() {
-  if (are_operators_observed.load(std::memory_order_relaxed)) {
+  operator_observer& present = process_operator_observer;
+  if (present.process == process_id()) {
     raise("begin_capture: operators are already being recorded; use only one of torch_backend and torch_no_dispatch, once");
   }
-  handle_ = at::addGlobalCallback(
+  // A child after `fork` has its parent's, whose capture it cannot end.
+  if (present.process != 0) at::removeCallback(present.handle);
+  present = {};
+  present.handle = at::addGlobalCallback(
       at::RecordFunctionCallback{operator_callbacks::begin_operator, operator_callbacks::end_operator}
           .needsInputs(event_sink{}.records_uses())
           .needsOutputs(true)
           .scopes({at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE}));
-  are_operators_observed.store(true, std::memory_order_relaxed);
+  present.process = process_id();
 }
 
 MEMPROF_TORCH_SEPARABLE void operator_scopes::end() noexcept {
-  at::removeCallback(handle_);
-  are_operators_observed.store(false, std::memory_order_relaxed);
+  at::removeCallback(process_operator_observer.handle);
+  process_operator_observer = {};
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
