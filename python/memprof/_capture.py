@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     Tracked = TypeVar("Tracked")
 
 
-_holder = ""
+#: By whether the refused one simulates.
+_holder = {False: "", True: ""}
 
 
-def set_holder(remark: str) -> None:
-    """What to say to who begins another capture while the active one lasts; "": what the library says."""
-    global _holder
-    _holder = remark
+def set_holder(capture: str, simulation: str) -> None:
+    """What to say to who begins another capture, or simulation, while the active one lasts; "": what the library says."""
+    _holder.update({False: capture, True: simulation})
 
 
 def _bytes_of_stacks(stacks: bool | int | str) -> int:
@@ -81,8 +81,8 @@ class Capture:
         self._scopes: ModuleScopes | None = None
         self._storages: StorageCopies | None = None
         self._process = os.getpid()
-        if _holder and _core.is_capturing():
-            raise _core.Error(_holder)
+        if _holder[self._simulates] and _core.is_capturing():
+            raise _core.Error(_holder[self._simulates])
         if torch is None:
             torch = self._simulates or "torch" in sys.modules
         if torch:

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
     Peaks = dict[str, int]
 
 _PROPERTY = "memprof"
-_HOLDER = (
-    "@pytest.mark.memprof captures this test already: take the mark's own no_dispatch=True and device=... in place of "
-    "memprof.no_dispatch, or remove the mark"
+_HOLDER = "@pytest.mark.memprof captures this test already: "
+_HOLDER_OF_CAPTURE = _HOLDER + "take the mark's limits in place of memprof.capture, or remove the mark"
+_HOLDER_OF_SIMULATION = (
+    _HOLDER + "take the mark's own no_dispatch=True and device=... in place of memprof.no_dispatch, or remove the mark"
 )
 
 
@@ -71,12 +72,15 @@ class _Mark:
     def capture(self) -> _capture.Capture:
         """Begins the capture of the test, which is the only one until it ends."""
         begun = (_capture.NoDispatch if self._no_dispatch else _capture.Capture)(device=self._device)
-        _capture.set_holder(_HOLDER)
+        _capture.set_holder(_HOLDER_OF_CAPTURE, _HOLDER_OF_SIMULATION)
         return begun
 
     def faults(self, profile: _core.Profile) -> list[str]:
         """What is over a limit, a line each."""
         found = []
+        if self.space is not None and self.space not in [*_core._space_names(), *(space.name for space in profile.spaces)]:
+            known = ", ".join(_core._space_names())
+            found.append(f"there is no memory space '{self.space}' after the test; there are: {known}")
         for space in profile.spaces:
             if self.space not in (None, space.name):
                 continue
@@ -87,6 +91,18 @@ class _Mark:
             if self.growth is not None and space.cumulative_current > self.growth:
                 found.append(f"{space.name} grew by {_shown(space.cumulative_current)}; grow_at_most is {_shown(self.growth)}")
         return found
+
+
+def _mark_of(mark: pytest.Mark) -> _Mark:
+    import inspect
+
+    known = list(inspect.signature(_Mark).parameters)
+    unknown = [name for name in mark.kwargs if name not in known]
+    if unknown:
+        raise TypeError(f"unknown option '{unknown[0]}'; there are: {', '.join(known)}")
+    if len(mark.args) > len(known) or set(mark.kwargs) & set(known[: len(mark.args)]):
+        raise TypeError(f"an option is given twice or not by its name; there are: {', '.join(known)}")
+    return _Mark(*mark.args, **mark.kwargs)
 
 
 class _Plugin:
@@ -114,7 +130,7 @@ class _Plugin:
             yield
             return
         try:
-            wanted = _Mark(*mark.args, **mark.kwargs)
+            wanted = _mark_of(mark)
             gc.collect()  # what earlier tests left must not go during this one
             capture = wanted.capture()
         except (TypeError, ValueError, ImportError, _core.Error) as fault:
@@ -122,7 +138,7 @@ class _Plugin:
         outcome = yield
         gc.collect()
         capture.end()
-        _capture.set_holder("")
+        _capture.set_holder("", "")
         profile = capture.profile
         peaks = {space.name: space.cumulative_peak for space in profile.spaces}
         item.user_properties.append((_PROPERTY, peaks))

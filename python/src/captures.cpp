@@ -10,6 +10,7 @@
 #include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/string_view.h>
+#include <nanobind/stl/vector.h>
 
 #include <memprof/memprof.hpp>
 #include <memprof/profile/fact/heap_stacks.hpp>
@@ -31,6 +32,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 namespace memprof_python {
 namespace {
@@ -138,6 +140,19 @@ void mark_time() noexcept {
   shared.drain(shared);
   if (memprof::detail::capture_state* const state = memprof::detail::state_of(shared))
     memprof::detail::put_clock_reading(shared, *state);
+}
+
+/// Names of the memory spaces that this process has, whether or not anything was recorded in them.
+[[nodiscard]] std::vector<std::string> space_names() {
+  const auto& shared = memprof::abi_1::process_registry;
+  std::vector<memprof::extend::label> named;
+  {
+    const memprof::detail::control_guard control;
+    named.assign(shared.space_names, shared.space_names + shared.space_count);
+  }
+  std::vector<std::string> names;
+  for (const memprof::extend::label each : named) names.emplace_back(memprof::extend::event_sink{}.text_of(each));
+  return names;
 }
 
 /// Keeps in the trace how far a script has come; the last call counts.
@@ -255,6 +270,7 @@ void bind_captures(nb::module_& module) {
   module.def(
       "is_capturing", [] { return memprof::detail::active_capture() != 0; }, "Whether a capture is active.");
   module.def("_mark_time", mark_time);
+  module.def("_space_names", space_names);
   module.def("_put_script_run", put_script_run, "optimizer_steps"_a, "wanted_steps"_a, "ended_itself"_a);
   module.def("_end_step", end_step, "name"_a);
   module.def("_begin_torch_operators", torch_library::begin_operators);

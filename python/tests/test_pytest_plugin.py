@@ -61,8 +61,14 @@ def test_leaves_100_bytes():
 
 
 def test_a_limit_may_be_for_one_space(run: Run) -> None:
-    run(TWO_MIB.format("peak_at_most=0, space='sram'")).assert_outcomes(passed=1)
+    run("sram = memprof.MemorySpace('sram')\n" + TWO_MIB.format("peak_at_most=0, space='sram'")).assert_outcomes(passed=1)
     run(TWO_MIB.format("peak_at_most=0, space='dram'")).assert_outcomes(failed=1)
+
+
+def test_a_limit_for_a_space_that_is_not_there_fails(run: Run) -> None:
+    failed = run(TWO_MIB.format("peak_at_most='1 GiB', space='cuda:0'"))
+    failed.assert_outcomes(failed=1)
+    failed.stdout.fnmatch_lines(["there is no memory space 'cuda:0' after the test; there are: cpu, dram"])
 
 
 def test_fixtures_and_other_plugins_are_not_the_tests_memory(run: Run, pytester: pytest.Pytester) -> None:
@@ -162,10 +168,13 @@ def test_unmarked():
     with memprof.capture():
         pass
 """
-    for inner in ("no_dispatch", "capture"):
+    for inner, instead in (
+        ("no_dispatch", "the mark's own no_dispatch=True and device=... in place of memprof.no_dispatch"),
+        ("capture", "the mark's limits in place of memprof.capture"),
+    ):
         refused = run(text.replace("INNER", inner))
         refused.assert_outcomes(failed=1, passed=1)
-        refused.stdout.fnmatch_lines(["E*@pytest.mark.memprof captures this test already: take the mark's own no_dispatch=True*"])
+        refused.stdout.fnmatch_lines([f"E*@pytest.mark.memprof captures this test already: take {instead}, or remove the mark"])
 
 
 @needs_torch
@@ -180,6 +189,21 @@ def test_a_bad_mark_fails_its_test(run: Run, mark: str) -> None:
     failed = run(TWO_MIB.format(mark))
     failed.assert_outcomes(failed=1)
     failed.stdout.fnmatch_lines(["*@pytest.mark.memprof: *peak_at_mo*"])
+
+
+@pytest.mark.parametrize(
+    "mark, fault",
+    [
+        ("peek_at_most=3", "unknown option 'peek_at_most'"),
+        ("3, peak_at_most=3", "an option is given twice or not by its name"),
+        ("1, 2, 'dram', False, '', 6", "an option is given twice or not by its name"),
+    ],
+)
+def test_a_bad_option_is_named_with_those_there_are(run: Run, mark: str, fault: str) -> None:
+    failed = run(TWO_MIB.format(mark))
+    failed.assert_outcomes(failed=1)
+    known = "peak_at_most, grow_at_most, space, no_dispatch, device"
+    failed.stdout.fnmatch_lines([f"*@pytest.mark.memprof: {fault}; there are: {known}"])
 
 
 def test_peaks_are_saved_and_compared(run: Run, pytester: pytest.Pytester) -> None:
