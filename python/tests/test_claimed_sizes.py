@@ -62,3 +62,13 @@ def test_a_size_by_such_numbers_on_the_cpu_is_listed() -> None:
         mask = (torch.rand(64, device="cuda") > 0.5).cpu()
         assert len(torch.zeros(64, 1000)[mask]) <= 64
     assert capture.profile.facts["assumed_sizes"] and not capture.profile.exact
+
+
+@pytest.mark.parametrize("make", ["to_sparse_csr", "to_sparse_csc"])
+@pytest.mark.parametrize("rows", [8, 500])
+def test_a_compressed_layout_is_refused(make: str, rows: int) -> None:
+    """It was on the CPU, in a profile that said it was exact."""
+    with memprof.no_dispatch(device="gpu-24gb"):
+        matrix = torch.ones(rows, rows, device="cuda")
+        with pytest.raises(RuntimeError, match="compressed layouts"):
+            getattr(matrix, make)()

@@ -16,6 +16,7 @@
 #include <memprof/backend/torch/simulation/shape_functions.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/skipped_draws.hpp>
+#include <memprof/backend/torch/simulation/sparse_tensors.hpp>
 #include <memprof/backend/torch/simulation/stream_capture.hpp>
 #include <memprof/backend/torch/simulation/taped_kernel.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
@@ -202,6 +203,7 @@ inline void run_kernel_on_zeros(torch_call& call, const operator_plan& plan, con
 
 inline void run_without_rule(torch_call& call, const operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (is_composed(plan, facts)) return run_composed(call, plan, facts, keys);
+  if (facts.is_on_cuda) refuse_compressed_results(call);
   if (!facts.is_dense) return run_kernel_on_zeros(call, plan, facts, keys);
   if (plan.has_shape_function && facts.is_on_cuda) return run_shape_function_for_cuda(call, plan, facts);
   if (call.runs_without_rule()) return run_kernel_on_zeros(call, plan, facts, keys);

@@ -7,8 +7,13 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/DispatchKeySet.h>
 #include <c10/core/Layout.h>
+#include <c10/util/Exception.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <iterator>
+#include <string>
+#include <string_view>
 
 /// @file
 /// Sparse tensors (COO) of a fake CUDA device. A libtorch for the CPU has no kernels for them, so its kernels for sparse tensors
@@ -49,6 +54,15 @@ inline void set_sparse_parts(const at::Tensor& to, const at::Tensor& indices, co
     if (plan.roles[index].is_layout && value.isInt() && static_cast<c10::Layout>(value.toInt()) == c10::kSparse) return true;
   }
   return false;
+}
+
+/// Throws if a call makes a tensor in a compressed layout (CSR), which the kernels of the CPU would leave on the CPU.
+inline void refuse_compressed_results(const torch_call& call) {
+  constexpr std::string_view names[] = {"aten::_to_sparse_bsc", "aten::_to_sparse_bsr", "aten::_to_sparse_csc",
+                                        "aten::_to_sparse_csr"};
+  const std::string& name = call.called().schema().name();
+  TORCH_CHECK(std::find(std::begin(names), std::end(names), name) == std::end(names), name,
+              ": NO_DISPATCH simulates no sparse tensors in compressed layouts (CSR) on a CUDA device");
 }
 
 }  // namespace memprof::inline MEMPROF_ABI::detail
