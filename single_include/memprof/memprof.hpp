@@ -8616,7 +8616,8 @@ struct capture_options {
   bool trace_thread = true;
   /// Bytes of the newest events that `trace` and `trace_file` each keep; 0: all, otherwise at least 65,536. The state before the
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
-  /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
+  /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written. With a limit below 1 MiB it
+  /// may keep 1 MiB of events all the same: it is written in large pieces.
   std::uint64_t trace_limit = 0;
   /// Of which blocks of the C++ heap `trace` and `trace_file` say what code asked for them: docs/stacks.md. The program needs
   /// <memprof/backend/malloc.hpp> or new_delete.hpp. A stack takes some 0.3 us with libunwind, and 10 without.
@@ -22322,11 +22323,18 @@ namespace memprof::inline MEMPROF_ABI::detail {
   if (is_notable(of.not_resident, resident)) line.add("; a further ").add_bytes(of.not_resident).add(" of blocks not resident");
 }
 
+/// Whether an unfinished run has gone on since: its last segment began later.
+[[nodiscard, gnu::cold]] inline bool is_stale(const process_memory& reading, const profile& source) noexcept {
+  return !source.complete && !source.segments.empty() && reading.time_ns < source.segments.back().begin_ns;
+}
+
 /// Nothing if the capture did not look.
 [[gnu::cold]] inline void process_section(summary_section& section, const answer_topic& topic) {
   const std::optional<process_account> found = process_account_of(topic.source);
   if (!found) return;
   add_process(section.lines, *found);
+  if (!found->is_only_first && is_stale(found->reading, topic.source))
+    section.lines.add("; read at ").add_time(found->reading.time_ns);
   section.lines.end_line();
 }
 

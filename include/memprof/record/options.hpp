@@ -52,7 +52,8 @@ struct capture_options {
   bool trace_thread = true;
   /// Bytes of the newest events that `trace` and `trace_file` each keep; 0: all, otherwise at least 65,536. The state before the
   /// first kept event comes on top, about 20 bytes per live block, so that profiles still describe the whole capture. The file
-  /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written.
+  /// always keeps at least half the limit, and takes 12 MiB or more on top while it is being written. With a limit below 1 MiB it
+  /// may keep 1 MiB of events all the same: it is written in large pieces.
   std::uint64_t trace_limit = 0;
   /// Of which blocks of the C++ heap `trace` and `trace_file` say what code asked for them: docs/stacks.md. The program needs
   /// <memprof/backend/malloc.hpp> or new_delete.hpp. A stack takes some 0.3 us with libunwind, and 10 without.

@@ -841,6 +841,26 @@ TEST_CASE("text: what the process held is one short line, and more where somethi
   CHECK(text().find("\nProcess   2.00 GiB resident: ") != std::string::npos);
 }
 
+TEST_CASE("text: of a killed run, a process that was read before its last segment is dated") {
+  memprof::profile profile = training();
+  profile.spaces[0].name = "cpu";
+  profile.segments.back().begin_ns = 1'400'000'000;
+  memprof::process_memory reading;
+  reading.moment = "most_resident";
+  reading.resident_bytes = 2048 * mib;
+  reading.recorded_bytes = 1900 * mib;
+  reading.time_ns = 52'100'000;
+  const auto shown = [&] {
+    profile.facts = {memprof::extend::to_table<memprof::process_memory>({reading})};
+    return answer(memprof::to_text(profile), "Process");
+  };
+  CHECK(shown() == "Process   2.00 GiB resident: 1.86 GiB recorded, 148 MiB other\n");
+  profile.complete = false;
+  CHECK(shown() == "Process   2.00 GiB resident: 1.86 GiB recorded, 148 MiB other; read at 52.1 ms\n");
+  reading.time_ns = 1'450'000'000;
+  CHECK(shown() == "Process   2.00 GiB resident: 1.86 GiB recorded, 148 MiB other\n");
+}
+
 TEST_CASE("text: heap that no source recorded is a line with its parts, and ends \"exact\"") {
   memprof::profile profile = training();
   profile.spaces[0].name = "cpu";

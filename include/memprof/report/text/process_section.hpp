@@ -85,11 +85,18 @@ namespace memprof::inline MEMPROF_ABI::detail {
   if (is_notable(of.not_resident, resident)) line.add("; a further ").add_bytes(of.not_resident).add(" of blocks not resident");
 }
 
+/// Whether an unfinished run has gone on since: its last segment began later.
+[[nodiscard, gnu::cold]] inline bool is_stale(const process_memory& reading, const profile& source) noexcept {
+  return !source.complete && !source.segments.empty() && reading.time_ns < source.segments.back().begin_ns;
+}
+
 /// Nothing if the capture did not look.
 [[gnu::cold]] inline void process_section(summary_section& section, const answer_topic& topic) {
   const std::optional<process_account> found = process_account_of(topic.source);
   if (!found) return;
   add_process(section.lines, *found);
+  if (!found->is_only_first && is_stale(found->reading, topic.source))
+    section.lines.add("; read at ").add_time(found->reading.time_ns);
   section.lines.end_line();
 }
 
