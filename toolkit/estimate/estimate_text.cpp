@@ -20,7 +20,7 @@ namespace detail {
 
 std::string aligned_table(std::vector<std::vector<std::string>> rows, std::size_t columns, std::size_t flexible) {
   constexpr std::size_t between = 3;  // " | "
-  constexpr std::size_t least_name = 10;
+  constexpr std::size_t least_columns = 10;
   std::vector<std::size_t> widths(rows.front().size());
   std::size_t total = between * (widths.size() - 1);
   for (std::size_t column = 0; column < widths.size(); ++column) {
@@ -29,7 +29,7 @@ std::string aligned_table(std::vector<std::vector<std::string>> rows, std::size_
   }
   if (columns != 0 && total > columns) {
     const std::size_t others = total - widths[flexible];
-    const std::size_t room = std::max(least_name, columns - std::min(columns, others));
+    const std::size_t room = std::max(least_columns, columns - std::min(columns, others));
     widths[flexible] = std::min(widths[flexible], room);
     for (auto& row : rows) row[flexible] = shortened_name(row[flexible], widths[flexible]);
   }
