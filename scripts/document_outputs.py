@@ -40,7 +40,7 @@ MASKS = (
     (r"_[0-9]{8}_[0-9]{6}\b", "_TIME"),
     (r"\s+", " "),
     # A run of some milliseconds has none.
-    (r" Process [0-9.]+ [KMG]iB resident( of [0-9.]+ [KMGT]iB that the container may take)?: [^(]* heap not recorded, [0-9.]+ ([KMG]i)?B other", ""),
+    (r" Process [0-9.]+ [KMG]iB resident( of [0-9.]+ [KMGT]iB that the container may take)?: [^(]* heap not recorded, [0-9.]+ ([KMG]i)?B other(; read at TIME)?", ""),
 )
 
 
