@@ -109,10 +109,11 @@ namespace detail {
 namespace {
 
 std::string bucket_table(const shape_estimate& estimate, std::size_t columns) {
+  constexpr std::size_t least_bar = 8;
   constexpr std::size_t widest_bar = 40;
   constexpr std::size_t besides = 14 + 3 + 14 + 3 + 8 + 3 + 8;  // the other columns, with 14 for parameters
   const bool has_room = columns == 0 || columns >= besides + 2 * (3 + widest_bar);
-  const std::size_t bar = has_room ? widest_bar : std::max<std::size_t>(8, (columns - std::min(columns, besides + 6)) / 2);
+  const std::size_t bar = has_room ? widest_bar : std::max(least_bar, (columns - std::min(columns, besides + 6)) / 2);
   std::int64_t greatest = 0;
   for (const estimated_bytes& bucket : estimate.buckets) greatest = std::max(greatest, bucket.fp32_bytes);
   std::vector<std::vector<std::string>> rows{{"Bucket", "Params", "FP32 GiB", "BF16 GiB", "FP32 Bar", "BF16 Bar"}};
@@ -122,7 +123,7 @@ std::string bucket_table(const shape_estimate& estimate, std::size_t columns) {
                     gibibytes(bucket.fp32_bytes), gibibytes(bucket.bf16_bytes), estimate_bar(bucket.fp32_bytes, greatest, bar),
                     estimate_bar(bucket.bf16_bytes, greatest, bar)});
   }
-  if (columns != 0 && columns < besides + 2 * (3 + 8)) {
+  if (columns != 0 && columns < besides + 2 * (3 + least_bar)) {
     for (auto& row : rows) row.pop_back();
   }
   return aligned_table(std::move(rows), columns);
