@@ -223,8 +223,7 @@ def test_a_forked_child_is_recorded_as_its_parent_is(run: Run, tmp_path: pathlib
     assert done.returncode == 0 and "memprof run:" not in done.stderr, done.stderr
     (path,) = tmp_path.glob("run.*.memtrace")
     child = memprof.read(path)
-    # One a step, and the last of all ends with the process.
-    assert [segment.name for segment in child.segments] == ["OPTIMIZER_STEP"] * 4 + ["END_TRACE"]
+    assert [segment.name for segment in child.segments] == ["OPTIMIZER_STEP"] * 5 + ["END_TRACE"]
     assert child.find_operation("Sequential/0") is not None and child.find_operation("Sequential/0/Sequential") is None
     assert child.find_operation("gradients of 1") is not None
     owners = {owner.owner: owner.bytes for owner in child.space("cpu").live_at_peak.by_category}

@@ -438,7 +438,7 @@ def _storage_on(original: Callable[..., Any]) -> Callable[..., Any]:
     return to
 
 
-def _resized(original: Callable[..., Any]) -> Callable[..., Any]:
+def _resized(original: Callable[..., torch.UntypedStorage]) -> Callable[..., torch.UntypedStorage]:
     """`UntypedStorage.resize_`, with which FSDP frees parameters and takes their memory anew."""
 
     @functools.wraps(original)
