@@ -1,6 +1,6 @@
 #include "output_file.hpp"
 
-#include "scratch_folder.hpp"
+#include "temporary_folder.hpp"
 #include "text_output.hpp"
 
 #include <memprof/detail/file_io.hpp>
@@ -98,7 +98,7 @@ void write_output(const std::filesystem::path& output, std::string_view text) {
 void write_named_output(const std::filesystem::path& output,
                         const std::function<void(const std::filesystem::path& name)>& write) {
   if (output != standard_output) return write(output);
-  const scratch_folder folder;
+  const temporary_folder folder;
   const std::filesystem::path name = folder.path() / "output";
   write(name);
   write_output(output, memprof::detail::read_whole_file(name));

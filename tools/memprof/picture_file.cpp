@@ -2,7 +2,7 @@
 
 #include "gnuplot.hpp"
 #include "output_file.hpp"
-#include "scratch_folder.hpp"
+#include "temporary_folder.hpp"
 
 #include <memprof/detail/file_io.hpp>
 
@@ -29,7 +29,7 @@ constexpr file_kind picture_kind{"a picture", [](std::string_view begin) {
 drawing draw_picture(const std::function<std::string(const std::string& file)>& script, const std::string& path) {
   keep_other_file(path, picture_kind);
   keep_terminal(path, "a picture");
-  const scratch_folder folder;
+  const temporary_folder folder;
   const std::string drawn = folder.path() / "picture";
   const gnuplot_result result = run_gnuplot(script(drawn));
   if (result.succeeded) write_output(path, memprof::detail::read_whole_file(drawn));

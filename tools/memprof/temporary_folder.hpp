@@ -4,11 +4,11 @@
 
 namespace memprof_tool {
 
-/// A folder for the traces of a run, which is removed with all that is in it.
+/// A folder for the traces of a run, or for what another program writes, which is removed with all that is in it.
 class temporary_folder {
  public:
-  /// First removes those of runs that were killed, unless their programs still write into them. Throws `memprof::error` if the
-  /// folder cannot be made.
+  /// First removes those of commands that were killed, unless their programs still write into them. Throws `memprof::error` if
+  /// the folder cannot be made.
   temporary_folder();
   temporary_folder(const temporary_folder&) = delete;
   temporary_folder& operator=(const temporary_folder&) = delete;
