@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import bisect
+import operator
 import sys
 import weakref
 
@@ -17,50 +19,54 @@ if TYPE_CHECKING:
 class _Block:
     """The memory of a tracked object, until the object is collected."""
 
-    def __init__(self, of: Any, extent: tuple[int, int, int], owner: int, space: str, capture: int) -> None:
+    def __init__(self, of: Any, extent: tuple[int, int, int], key: tuple[int, str], capture: int) -> None:
         self.address, self.nbytes, self.end = extent
-        self.space, self.capture, self._owner = space, capture, owner
-        self._finalizer = weakref.finalize(of, self.free)
-        self._finalizer.atexit = False
-        _blocks.setdefault(owner, []).append(self)
-
-    def covers(self, address: int, end: int) -> bool:
-        return self.address <= address and end <= self.end
+        self.capture, self._key = capture, key
+        #: Ends the block, once.
+        self.free = weakref.finalize(of, self._free)
+        self.free.atexit = False
+        bisect.insort(_blocks.setdefault(key, []), self, key=_address_of)
 
     def forget(self) -> None:
-        """Its end is recorded no more."""
-        self._finalizer.detach()
-        beside = _blocks.get(self._owner, [])
-        if self in beside:
-            beside.remove(self)
+        """Its end is not recorded."""
+        self.free.detach()
+        self._remove()
+
+    def _free(self) -> None:
+        self._remove()
+        _core.MemorySpace(self._key[1]).deallocate(self.address, self.nbytes)
+
+    def _remove(self) -> None:
+        beside = _blocks[self._key]
+        del beside[bisect.bisect_left(beside, self.address, key=_address_of)]
         if not beside:
-            _blocks.pop(self._owner, None)
-
-    def free(self) -> None:
-        self.forget()
-        _core.MemorySpace(self.space).deallocate(self.address, self.nbytes)
+            del _blocks[self._key]
 
 
-#: By the id of the object that owns the memory, which lives at least as long as its views.
-_blocks: dict[int, list[_Block]] = {}
+_address_of, _end_of = operator.attrgetter("address"), operator.attrgetter("end")
+
+#: By the id of the object that owns the memory, which lives at least as long as its views, and the memory space: in the order of their
+#: addresses, and so of their ends, since none covers another.
+_blocks: dict[tuple[int, str], list[_Block]] = {}
 
 
 def record(buffer: Any, space: str, category: Category, capture: int) -> int | None:
     """Records the memory of an object as a block of the capture with that number, and returns its address; None: it is a tracked
     object's, whose block it is. Blocks of tracked views of the object end."""
     address, nbytes, end = extent = _extent_of(buffer)
-    where, owner = _core.MemorySpace(space), id(_owner_of(buffer))
-    for block in list(_blocks.get(owner, ())):
-        if block.space != space:
-            continue
-        if block.capture != capture:
+    where, key = _core.MemorySpace(space), (id(_owner_of(buffer)), space)
+    beside = _blocks.get(key, [])
+    if beside and beside[0].capture != capture:
+        for block in list(beside):
             block.forget()
-        elif block.covers(address, end):
-            return None
-        elif address <= block.address and block.end <= end:
-            block.free()
+    before = bisect.bisect_right(beside, address, key=_address_of)
+    if before != 0 and end <= beside[before - 1].end:
+        return None
+    first = bisect.bisect_left(beside, address, key=_address_of)
+    for block in beside[first : bisect.bisect_right(beside, end, key=_end_of)]:
+        block.free()
     where.allocate(address, nbytes, category)  # may raise
-    _Block(buffer, extent, owner, space, capture)
+    _Block(buffer, extent, key, capture)
     return address
 
 

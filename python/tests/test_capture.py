@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import array
 import gc
+import random
 import subprocess
 import sys
 import threading
@@ -306,3 +307,27 @@ def test_importing_takes_no_large_module_with_it() -> None:
     done = subprocess.run([sys.executable, "-S", "-E", "-c", program], check=True, capture_output=True, text=True)
     large = {"collections", "functools", "json", "numpy", "pandas", "pathlib", "re", "torch", "typing"}
     assert "memprof._core" in done.stdout.split() and not large & set(done.stdout.split())
+
+
+def test_random_views_of_one_object_count_as_a_model_says() -> None:
+    """Each view that no other covers counts, and ends where its array does, or where one that covers it is tracked."""
+    numbers, memory = random.Random(2026), bytearray(5000)
+    alive: dict[tuple[int, int], memoryview] = {}
+    counted: set[tuple[int, int]] = set()
+    with memprof.capture(torch=False) as capture:
+        for step in range(3000):
+            begin, length = numbers.randrange(4000), numbers.randrange(1, 1000 if step % 2 else 5)
+            made = (begin, begin + length)
+            if made not in alive:
+                alive[made] = memprof.track(memoryview(memory)[slice(*made)])
+                if not any(other[0] <= made[0] and made[1] <= other[1] for other in counted):
+                    counted = {other for other in counted if not (made[0] <= other[0] and other[1] <= made[1])} | {made}
+            gone = numbers.choice(list(alive))
+            if numbers.random() < 0.7:
+                del alive[gone]
+                counted.discard(gone)
+            if step % 500 == 0:
+                memprof.memory_checkpoint(str(sum(end - begin for begin, end in counted)))
+    checkpoints = capture.profile.checkpoints
+    assert len(checkpoints) == 6 and [str(each.live_bytes) for each in checkpoints] == [each.name for each in checkpoints]
+    assert capture.profile.exact
