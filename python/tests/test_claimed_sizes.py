@@ -72,3 +72,35 @@ def test_a_compressed_layout_is_refused(make: str, rows: int) -> None:
         matrix = torch.ones(rows, rows, device="cuda")
         with pytest.raises(RuntimeError, match="compressed layouts"):
             getattr(matrix, make)()
+
+
+DECISIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
+    "an integer": (lambda drawn: (drawn * 100).long()[0].item(), True),
+    "a truth value": (lambda drawn: bool(drawn[0] > drawn[1]), True),
+    "the token of a sample": (lambda drawn: torch.multinomial(drawn, 1).item() == 3, True),
+    "whether it equals another": (lambda drawn: torch.equal(drawn, torch.zeros(64, device="cuda")), True),
+    "a number that is printed": (lambda drawn: f"{drawn.sum().item():.3f}", False),
+    "whether it is finite": (lambda drawn: bool(torch.isfinite(drawn).all()), False),
+    "whether it is no number": (lambda drawn: bool(drawn.isnan().any() | drawn.isinf().any()), False),
+    "whether it is between 0 and 1": (lambda drawn: bool((drawn >= 0).all()) and bool((drawn < 1).all()), False),
+    "its size": (lambda drawn: drawn.numel() + len(drawn), False),
+}
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+def test_a_decision_by_numbers_that_the_device_has_drawn_is_listed(name: str) -> None:
+    decide, is_listed = DECISIONS[name]
+    with memprof.no_dispatch(device="gpu-24gb") as capture:
+        decide(torch.rand(64, device="cuda"))
+    rows = [row for row in capture.profile.facts.get("unknown_reads", []) if row["steers"]]
+    assert ([row["count"] for row in rows], capture.profile.exact) == ([1] * is_listed, not is_listed)
+
+
+def test_a_decision_by_numbers_of_the_program_is_not_listed() -> None:
+    with memprof.no_dispatch(device="gpu-24gb") as capture:
+        assert torch.tensor(INDICES, device="cuda")[1].item() == 2
+        assert bool(torch.rand(64)[0] < 2)
+        indices, others = torch.tensor(INDICES, device="cuda"), torch.tensor(INDICES[::-1], device="cuda")
+        assert torch.equal(indices, indices.clone()) and not torch.equal(indices, others)
+        assert torch.allclose(indices.float(), indices.clone().float())
+    assert "unknown_reads" not in capture.profile.facts and capture.profile.exact

@@ -12,32 +12,39 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
 
 /// @file
-/// What follows from numbers that were drawn after skipped ones: sizes and decisions, which are listed.
+/// What follows from numbers that were drawn after skipped ones, or by a claimed CUDA device: sizes and decisions, which are
+/// listed.
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a comparison finds the same whatever was drawn: of uniform numbers with 0, as layers are dropped by default, or
-/// with 1.
+/// Whether a comparison finds the same whatever was drawn: drawn numbers are finite, and equal to themselves. Uniform ones are
+/// not below 0, as layers are dropped by default, or above 1.
 [[nodiscard]] inline bool finds_the_same(const torch_call& call, const operator_plan& plan) {
   const std::string& name = plan.schema->name();
-  if (name != "aten::lt" && name != "aten::le" && name != "aten::gt" && name != "aten::ge") return false;
-  if (call.argument(1).isTensor()) return false;
-  const fake_block* const block = block_of(*call.tensor(0).storage().unsafeGetStorageImpl());
+  if (name == "aten::isnan" || name == "aten::isinf") return true;
+  const bool compares_sizes = name == "aten::lt" || name == "aten::le" || name == "aten::gt" || name == "aten::ge";
+  if (!compares_sizes && name != "aten::eq" && name != "aten::ne") return false;
+  if (call.argument(1).isTensor()) return call.tensor(1).is_same(call.tensor(0));
   const double limit = nominal_call{call}.value(1);
-  return block != nullptr && block->choices.load(std::memory_order_relaxed) == uniform_choices && (limit <= 0 || limit >= 1);
+  if (!std::isfinite(limit)) return true;
+  const fake_block* const block = block_of(*call.tensor(0).storage().unsafeGetStorageImpl());
+  return compares_sizes && block != nullptr && block->choices.load(std::memory_order_relaxed) == uniform_choices &&
+         (limit <= 0 || limit >= 1);
 }
 
-/// Call with what `item()` returns. A number with a fraction is mostly printed, and one beyond all sizes is a seed.
-inline void list_late_read(torch_call& call) {
+/// If `item()` has read such a number. One with a fraction is mostly printed, and one beyond all sizes is a seed.
+inline void list_late_read(torch_call& call, const operator_plan& plan) {
+  if (plan.schema->name() != "aten::_local_scalar_dense") return;
   const c10::IValue& read = torch::jit::peek(call.stack(), 0, 1);
-  const bool is_size = read.isInt() && read.toInt() <= std::numeric_limits<std::int32_t>::max();
-  if (is_size || read.isBool()) unknown_reads::instance().add(read_use::steers);
+  if (read.isInt() && read.toInt() > std::numeric_limits<std::int32_t>::max()) return;
+  unknown_reads::instance().add(read.isInt() || read.isBool() ? read_use::steers : read_use::prints);
 }
 
 /// What a call makes of such numbers. Make it before the call.
@@ -80,7 +87,7 @@ class late_draw {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
   if (!run_on_values(call, plan, keys)) return false;
   if (!drawn.is_drawn()) return true;
-  if (plan.schema->name() == "aten::_local_scalar_dense") list_late_read(call);
+  list_late_read(call, plan);
   if (!drawn.decides_results()) return true;
   drawn.mark_results(call, written);
   if (!plan.depends_on_data) return true;
