@@ -122,7 +122,7 @@ class Simulation:
                 print("memprof: torch.compile has no effect under no_dispatch: functions run eagerly", file=sys.stderr)
             be_eager()
             if kwargs.get("backend") != "eager":  # fused kernels hold less, and what others save is another thing
-                _core._list_decision("a function of torch.compile, run eagerly")
+                _core._list_decision("torch.compile (run eagerly)")
             if self._stance is None:
                 return args[0] if args else lambda function: function
             return original(*args, **kwargs)
