@@ -93,16 +93,20 @@ class _Mark:
         return found
 
 
-def _mark_of(mark: pytest.Mark) -> _Mark:
+def _mark_of(marks: list[pytest.Mark]) -> _Mark:
+    """Of several marks, as a class and its method have them, the closest to the test gives an option; marks begin with it."""
     import inspect
 
     known = list(inspect.signature(_Mark).parameters)
-    unknown = [name for name in mark.kwargs if name not in known]
-    if unknown:
-        raise TypeError(f"unknown option '{unknown[0]}'; there are: {', '.join(known)}")
-    if len(mark.args) > len(known) or set(mark.kwargs) & set(known[: len(mark.args)]):
-        raise TypeError(f"an option is given twice or not by its name; there are: {', '.join(known)}")
-    return _Mark(*mark.args, **mark.kwargs)
+    options: dict[str, Any] = {}
+    for mark in reversed(marks):
+        unknown = [name for name in mark.kwargs if name not in known]
+        if unknown:
+            raise TypeError(f"unknown option '{unknown[0]}'; there are: {', '.join(known)}")
+        if len(mark.args) > len(known) or set(mark.kwargs) & set(known[: len(mark.args)]):
+            raise TypeError(f"an option is given twice or not by its name; there are: {', '.join(known)}")
+        options.update(zip(known, mark.args), **mark.kwargs)
+    return _Mark(**options)
 
 
 class _Plugin:
@@ -125,12 +129,12 @@ class _Plugin:
             yield
 
     def _measured(self, item: pytest.Item) -> Generator[None, Any, None]:
-        mark = item.get_closest_marker("memprof")
-        if mark is None:
+        marks = list(item.iter_markers("memprof"))
+        if not marks:
             yield
             return
         try:
-            wanted = _mark_of(mark)
+            wanted = _mark_of(marks)
             gc.collect()  # what earlier tests left must not go during this one
             capture = wanted.capture()
         except (TypeError, ValueError, ImportError, _core.Error) as fault:

@@ -781,6 +781,7 @@ class Squares(torch.utils.data.Dataset):
         return torch.full((50_000,), float(index) ** 2), index
 
 
+@pytest.mark.filterwarnings("error:TypedStorage")  # also in workers, which are forked
 @pytest.mark.parametrize("workers", [0, 2])
 @pytest.mark.parametrize("pin_memory", [False, True])
 def test_a_loader_with_workers_and_pinned_memory(claimed: memprof.Capture, workers: int, pin_memory: bool) -> None:

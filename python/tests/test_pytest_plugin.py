@@ -46,6 +46,21 @@ def test_a_peak_over_its_limit_fails(run: Run) -> None:
     failed.stdout.fnmatch_lines(["*the peak of dram is 2.00 MiB (2,097,152 B); peak_at_most is *(2,097,151 B)*"])
 
 
+def test_of_several_marks_the_closest_gives_an_option(run: Run) -> None:
+    """The others' limits were lost."""
+    text = """
+@pytest.mark.memprof(peak_at_most="1 MiB", space="{}")
+class TestOfAClass:
+    @pytest.mark.memprof(grow_at_most=0)
+    def test_method(self):
+        memory.allocate(0x1000000, 2 << 20)
+        memory.deallocate(0x1000000)
+"""
+    run(text.format("cpu")).assert_outcomes(passed=1)
+    run(text.format("dram")).assert_outcomes(failed=1)
+    run(text.format("dram").replace("grow_at_most=0", "peak_at_most='2 MiB'")).assert_outcomes(passed=1)
+
+
 def test_what_stays_behind_fails(run: Run) -> None:
     text = """
 @pytest.mark.memprof(grow_at_most=LIMIT)

@@ -266,8 +266,8 @@ def test_samples_of_a_loader_name_their_line_where_they_are_made_here(workers: i
     found = callers(capture.trace)
     if workers == 0:  # a batch is made of two samples, which are then gone
         assert found[made] == 2 * MIB and any(caller.endswith(f"({file}:{loop})") for caller in found)
-    else:  # workers allocate in processes of their own: what arrives is the loop's
-        assert made not in found
+    else:  # workers allocate in processes of their own, and batches arrive in shared memory
+        assert sum(found.values()) < MIB
         assert all(caller.endswith(f"({file}:{loop})") for caller in found), found
     kept.clear()
 

@@ -178,7 +178,8 @@ def _new(self: torch.Tensor, *args: Any, device: Any = None) -> torch.Tensor:
         return _original_new(self, *args, **({} if device is None else {"device": device}))
     device = self.device if device is None else device
     (first, *others) = args or (0,)
-    if isinstance(first, (torch.UntypedStorage, torch.TypedStorage)):
+    first = getattr(first, "_untyped_storage", first)  # a TypedStorage warns of each use
+    if isinstance(first, torch.UntypedStorage):
         return torch.empty(0, dtype=self.dtype, device=first.device).set_(first)
     if torch.is_tensor(first):
         return first.to(device, self.dtype).detach()
