@@ -284,7 +284,7 @@ inline void simulate(torch_call& call, c10::DispatchKeySet keys) {
       simulate_memory(call, plan, facts, keys);
       take_over_values(call, *computed, suits_values);
       for (const at::Tensor& tensor : written) suits_values ? keep_values(tensor) : discard_values(tensor);
-      if (drawn.is_drawn()) list_late_read(call, plan);
+      if (drawn.is_drawn()) list_late_read(call, plan, true);
       drawn.mark_results(call, written);
       return shares.give_to_results(call, written);
     }

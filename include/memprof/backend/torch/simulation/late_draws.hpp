@@ -40,11 +40,12 @@ namespace memprof::inline MEMPROF_ABI::detail {
 }
 
 /// If `item()` has read such a number. One with a fraction is mostly printed, and one beyond all sizes is a seed.
-inline void list_late_read(torch_call& call, const operator_plan& plan) {
+inline void list_late_read(torch_call& call, const operator_plan& plan, bool is_on_cuda) {
   if (plan.schema->name() != "aten::_local_scalar_dense") return;
   const c10::IValue& read = torch::jit::peek(call.stack(), 0, 1);
   if (read.isInt() && read.toInt() > std::numeric_limits<std::int32_t>::max()) return;
-  unknown_reads::instance().add(read.isInt() || read.isBool() ? read_use::steers : read_use::prints);
+  if (read.isInt() || read.isBool()) return unknown_reads::instance().add(read_use::steers);
+  if (is_on_cuda) unknown_reads::instance().add(read_use::prints);
 }
 
 /// What a call makes of such numbers. Make it before the call.
@@ -87,7 +88,7 @@ class late_draw {
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
   if (!run_on_values(call, plan, keys)) return false;
   if (!drawn.is_drawn()) return true;
-  list_late_read(call, plan);
+  list_late_read(call, plan, false);
   if (!drawn.decides_results()) return true;
   drawn.mark_results(call, written);
   if (!plan.depends_on_data) return true;
