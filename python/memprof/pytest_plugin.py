@@ -94,7 +94,7 @@ class _Mark:
 
 
 def _mark_of(marks: list[pytest.Mark]) -> _Mark:
-    """Of several marks, as a class and its method have them, the closest to the test gives an option; marks begin with it."""
+    """Of the marks of a test, the closest first: each option is that of the closest mark that names it."""
     import inspect
 
     known = list(inspect.signature(_Mark).parameters)

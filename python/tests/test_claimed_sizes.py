@@ -79,6 +79,8 @@ DECISIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "a truth value": (lambda drawn: bool(drawn[0] > drawn[1]), True),
     "the token of a sample": (lambda drawn: torch.multinomial(drawn, 1).item() == 3, True),
     "whether it equals another": (lambda drawn: torch.equal(drawn, torch.zeros(64, device="cuda")), True),
+    "whether what it gives is a number": (lambda drawn: bool((drawn - 0.5).log().isnan().any()), True),
+    "whether it equals itself": (lambda drawn: bool(((logs := (drawn - 0.5).log()) == logs).all()), True),
     "a number that is printed": (lambda drawn: f"{drawn.sum().item():.3f}", False),
     "whether it is finite": (lambda drawn: bool(torch.isfinite(drawn).all()), False),
     "whether it is no number": (lambda drawn: bool(drawn.isnan().any() | drawn.isinf().any()), False),
@@ -99,6 +101,7 @@ def test_a_decision_by_numbers_that_the_device_has_drawn_is_listed(name: str) ->
 def test_a_decision_by_numbers_of_the_program_is_not_listed() -> None:
     with memprof.no_dispatch(device="gpu-24gb") as capture:
         assert torch.tensor(INDICES, device="cuda")[1].item() == 2
+        assert torch.tensor(INDICES, device="cuda").tolist() == INDICES
         assert bool(torch.rand(64)[0] < 2)
         indices, others = torch.tensor(INDICES, device="cuda"), torch.tensor(INDICES[::-1], device="cuda")
         assert torch.equal(indices, indices.clone()) and not torch.equal(indices, others)

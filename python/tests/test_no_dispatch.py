@@ -381,6 +381,8 @@ def test_an_integer_or_a_decision_that_is_drawn_late_is_listed() -> None:
     assert listed(lambda: int(torch.randint(2, 9, ()).item()), seeds=True) == []
     assert listed(lambda: torch.rand([]) < 0.1 and None) == [("aten::is_nonzero", "", 1, 1)]
     assert listed(lambda: (torch.randn([]) < 0).item()) == steers
+    assert listed(lambda: torch.isfinite(torch.randn(9)).all().item()) == []
+    assert listed(lambda: torch.randn(9).log().isnan().any().item()) == steers
     # Layers are dropped with this probability, which is nothing by default: no draw is less.
     assert listed(lambda: torch.rand([]) < 0.0 and None) == listed(lambda: (torch.rand([]) >= 1).item()) == []
     assert listed(lambda: torch.rand([]).mul_(2) > 1 and None) == [("aten::is_nonzero", "", 1, 1)]

@@ -1,7 +1,7 @@
 #pragma once
 
 #include <memprof/backend/torch/simulation/nominal_values.hpp>
-#include <memprof/backend/torch/simulation/skipped_draws.hpp>
+#include <memprof/backend/torch/simulation/read_memory.hpp>
 #include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
@@ -46,7 +46,7 @@ namespace memprof::inline MEMPROF_ABI::detail {
   return tensor.scalar_type() == at::kBool && block != nullptr && block->share.load(std::memory_order_relaxed) == 0;
 }
 
-/// The value that `item()` returns. Of a claimed device's known data, too, which is replaced by what was computed.
+/// The value that `item()` returns. On a claimed device, what was computed replaces it where the data is known.
 inline void read_number_rule(torch_call& call) {
   const at::Tensor read = call.tensor(0);
   const at::Scalar number = number_in(read);
@@ -63,9 +63,6 @@ inline void read_number_rule(torch_call& call) {
   return block != nullptr && !has_bytes(*block, tensor.scalar_type());
 }
 
-/// Whether a tensor has the numbers of a real run.
-[[nodiscard]] inline bool is_known(const at::Tensor& tensor) { return has_values(tensor) && !is_drawn_after_skipped(tensor); }
-
 /// Two tensors over the same bytes are equal, as in attention that checks whether its queries are its keys. Others are if their
 /// elements compare equal, as copies do.
 inline void equal_rule(torch_call& call) {
@@ -76,7 +73,7 @@ inline void equal_rule(torch_call& call) {
       left.strides() == right.strides()) {
     return call.returns(true);
   }
-  if (!is_known(left) || !is_known(right)) unknown_reads::instance().add(read_use::steers);
+  if (is_read_unknown(left) || is_read_unknown(right)) unknown_reads::instance().add(read_use::steers);
   if (left.is_cuda()) (void)at::eq(left, right).all();  // as the kernel does
   materialize(left);
   materialize(right);

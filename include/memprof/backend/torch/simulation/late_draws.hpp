@@ -6,11 +6,14 @@
 #include <memprof/backend/torch/simulation/real_kernel.hpp>
 #include <memprof/backend/torch/simulation/simulating_thread.hpp>
 #include <memprof/backend/torch/simulation/skipped_draws.hpp>
+#include <memprof/backend/torch/simulation/stand_ins.hpp>
 #include <memprof/backend/torch/simulation/torch_call.hpp>
 #include <memprof/backend/torch/simulation/unknown_reads.hpp>
 #include <memprof/backend/torch/simulation/values.hpp>
 
 #include <ATen/core/Tensor.h>
+#include <ATen/ops/isfinite.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <cmath>
 #include <cstdint>
@@ -24,17 +27,27 @@
 
 namespace memprof::inline MEMPROF_ABI::detail {
 
-/// Whether a comparison finds the same whatever was drawn: drawn numbers are finite, and equal to themselves. Uniform ones are
-/// not below 0, as layers are dropped by default, or above 1.
+/// Of a small tensor with values.
+[[nodiscard]] inline bool has_finite_numbers(const at::Tensor& tensor) {
+  stand_ins replaced;
+  const at::Tensor memory = replaced.stand_in_of(tensor, false);
+  const kernel_scope scope{max_kernel_bytes, true};
+  const c10::impl::ExcludeDispatchKeyGuard no_graph{c10::autograd_dispatch_keyset_with_ADInplaceOrView};
+  return at::isfinite(memory).all().item<bool>();
+}
+
+/// Whether a comparison finds the same whatever was drawn: if numbers are finite here, they are taken to be in a real run, and
+/// equal to themselves. Uniform ones are not below 0, as layers are dropped by default, or above 1.
 [[nodiscard]] inline bool finds_the_same(const torch_call& call, const operator_plan& plan) {
   const std::string& name = plan.schema->name();
-  if (name == "aten::isnan" || name == "aten::isinf") return true;
+  if (name == "aten::isnan") return has_finite_numbers(call.tensor(0));
   const bool compares_sizes = name == "aten::lt" || name == "aten::le" || name == "aten::gt" || name == "aten::ge";
   if (!compares_sizes && name != "aten::eq" && name != "aten::ne") return false;
-  if (call.argument(1).isTensor()) return call.tensor(1).is_same(call.tensor(0));
+  const at::Tensor compared = call.tensor(0);
+  if (call.argument(1).isTensor()) return call.tensor(1).is_same(compared) && has_finite_numbers(compared);
   const double limit = nominal_call{call}.value(1);
-  if (!std::isfinite(limit)) return true;
-  const fake_block* const block = block_of(*call.tensor(0).storage().unsafeGetStorageImpl());
+  if (!std::isfinite(limit)) return has_finite_numbers(compared);
+  const fake_block* const block = block_of(*compared.storage().unsafeGetStorageImpl());
   return compares_sizes && block != nullptr && block->choices.load(std::memory_order_relaxed) == uniform_choices &&
          (limit <= 0 || limit >= 1);
 }
