@@ -61,6 +61,14 @@ std::vector<comparison_row> rows_of(const owner_sums& sums) {
   return rows;
 }
 
+/// A profile knows the bytes of a category at its moments only, so that one may have been there at another.
+void doubt_new_categories(std::vector<comparison_row>& rows) {
+  for (comparison_row& row : rows) {
+    if (row.what == owner_change::came) row.what = owner_change::moved_in;
+    if (row.what == owner_change::went) row.what = owner_change::moved_out;
+  }
+}
+
 void sort_rows(std::vector<comparison_row>& rows) {
   std::stable_sort(rows.begin(), rows.end(), [](const comparison_row& left, const comparison_row& right) {
     const auto rank = [](const comparison_row& row) {
@@ -130,6 +138,7 @@ comparison compare_runs(std::vector<compared_run> before, std::vector<compared_r
   const auto operation_of = [](const held_bytes& held) { return place_of(held.path, category::other).operation; };
   result.operations = with_like_layers_folded(rows_of(sums_by(runs, operation_of)));
   result.categories = rows_of(sums_by_category(runs));
+  doubt_new_categories(result.categories);
   if (result.before.has_sizes && result.after.has_sizes)
     result.sizes = rows_of(sums_by(runs, [](const held_bytes& held) { return std::to_string(held.least_size); }));
   if (result.before.has_callers && result.after.has_callers)

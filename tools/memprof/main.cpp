@@ -133,15 +133,16 @@ int run_program(int argument_count, char** argument_values) {
       return memprof_tool::bad_input;
     }
   }
+  const std::vector<std::string> arguments = arguments_of(argument_count, argument_values);
   try {
-    program.parse(arguments_of(argument_count, argument_values));
+    program.parse(std::vector{arguments});
   } catch (const CLI::ParseError& fault) {
     if (fault.get_exit_code() == 0) {  // --help or --version
       std::ostringstream text;
       program.exit(fault, text, text);
       return memprof_tool::print_whole("", text.str());
     }
-    memprof_tool::print(memprof_tool::usage_complaint(program, fault) + "\n", stderr);
+    memprof_tool::print(memprof_tool::usage_complaint(program, fault, {arguments.rbegin(), arguments.rend()}) + "\n", stderr);
     return memprof_tool::bad_input;
   } catch (const std::exception& fault) {
     memprof_tool::print_error("", fault.what());

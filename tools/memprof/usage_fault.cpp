@@ -48,9 +48,10 @@ std::string value_hint(const CLI::App& command, const std::string& argument) {
   return {};
 }
 
-std::string unknown_option(const CLI::App& command, const std::string& command_name, const std::string& argument) {
+std::string unknown_option(const CLI::App& command, const std::string& command_name, const std::string& argument,
+                           bool says_where_program_begins) {
   const std::string name = argument.substr(0, argument.find('='));
-  std::string hint = program_hint(command, command_name);
+  std::string hint = says_where_program_begins ? std::string{} : program_hint(command, command_name);
   if (hint.empty() && name.starts_with("--")) hint = suggestion(name, option_names(command));
   return with_hint("unknown option '" + name + "'", hint, command_name);
 }
@@ -123,7 +124,7 @@ std::string help_complaint(const CLI::App& program, const std::vector<std::strin
   return {};
 }
 
-std::string usage_complaint(const CLI::App& program, const CLI::ParseError& fault) {
+std::string usage_complaint(const CLI::App& program, const CLI::ParseError& fault, const std::vector<std::string>& words) {
   const CLI::App* command = &program;
   std::string name = program.get_name();
   while (!command->get_subcommands().empty()) {
@@ -134,13 +135,16 @@ std::string usage_complaint(const CLI::App& program, const CLI::ParseError& faul
   // A misspelt option comes first: CLI11 may report what is missing because of it.
   std::vector<std::string> left = program.remaining(true);
   left.erase(std::find(left.begin(), left.end(), "--"), left.end());  // what follows is another program's
-  const auto option =
-      std::find_if(left.begin(), left.end(), [](const std::string& one) { return one.starts_with('-') && one != "-"; });
+  // CLI11 forgets the order, and takes the value of an unknown option for the program, whose options are then left.
+  const auto program_begins = std::find(words.begin(), words.end(), "--");
+  const auto option = std::find_if(words.begin(), program_begins, [&](const std::string& word) {
+    return word.starts_with('-') && word != "-" && std::find(left.begin(), left.end(), word) != left.end();
+  });
   if (command->get_require_subcommand_min() > 0 && !left.empty() && !left.front().starts_with('-'))
     return unknown_subcommand(*command, name, left.front());
   std::string what;
-  if (option != left.end()) {
-    what = unknown_option(*command, name, *option);
+  if (option != program_begins) {
+    what = unknown_option(*command, name, *option, program_begins != words.end());
   } else if (!left.empty()) {
     const std::string program_follows = program_hint(*command, name);
     const std::string hint = program_follows.empty() ? value_hint(*command, left.front()) : program_follows;

@@ -190,6 +190,8 @@ TEST_CASE("comparison: equal bytes of another category are not equal") {
   const comparison of = compared(program(memprof::category::gradient), program(memprof::category::activation));
   CHECK_FALSE(of.is_equal());
   CHECK_THAT(to_text(of), ContainsSubstring("after equals before, but not in its categories"));
+  CHECK(row_of(of.categories, "activation").what == owner_change::moved_in);  // it may have been live at another moment
+  CHECK(row_of(of.categories, "gradient").what == owner_change::moved_out);
 }
 
 TEST_CASE("comparison: a real run and one without dispatch are told apart") {

@@ -214,6 +214,7 @@ tool_refuses(show "an option without its value" "--top needs a value. see 'mempr
 tool_refuses(show "a misspelt option" "^memprof show: unknown option '--topp'. did you mean '--top'[?]$" --topp 3 text.log)
 tool_refuses(run "options of the program before --"
   "^memprof run: unknown option '--epochs'. the program and its arguments follow '--': memprof run -- ./train [.][.][.]$" ./train --epochs=3)
+tool_refuses(run "an unknown option with a value before the program" "^memprof run: unknown option '--width'. see 'memprof run --help'$" --width 100 -- python3 -c pass)
 tool_refuses(run "an argument behind the program" "unexpected argument 'x'. the program and its arguments follow '--': memprof run -- ./train [.][.][.]$" ./train -- x)
 tool_refuses(show "an unknown option" "^memprof show: unknown option '--elephants'. see 'memprof show --help'$" text.log --elephants=3)
 tool_refuses(show "a file too many" "^memprof show: unexpected argument 'other.json'. see 'memprof show --help'$" text.log other.json)
