@@ -6,9 +6,11 @@ import copy
 import io
 import os
 import pathlib
+import pickle
 import subprocess
 import sys
 import warnings
+import zipfile
 from collections.abc import Iterator
 from typing import Any
 
@@ -579,6 +581,24 @@ def test_save_and_load(claimed: memprof.Capture, tmp_path: pathlib.Path) -> None
     buffer = io.BytesIO()
     torch.save(torch.optim.AdamW(model.parameters()).state_dict(), buffer)
     assert buffer.tell() > 0
+
+
+@pytest.mark.parametrize("numbers", [3, 100_000])
+def test_saved_tensors_come_back_as_they_were(claimed: memprof.Capture, numbers: int) -> None:
+    """Files had whatever was in the memory of the process."""
+    is_known = numbers == 3  # the bytes of large ones are not simulated
+    tensor = torch.tensor([1.0, 2.0, 3.0], device="cuda") if is_known else torch.randn(numbers, device="cuda")
+    expected = [1.0, 2.0, 3.0] if is_known else [0.0] * numbers
+    buffer = io.BytesIO()
+    torch.save({"tensor": tensor, "view": tensor[1:]}, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        (saved,) = (archive.read(name) for name in archive.namelist() if name.endswith("data/0"))
+    assert list(memoryview(saved).cast("f")) == expected
+    buffer.seek(0)
+    for loaded in (torch.load(buffer)["tensor"], pickle.loads(pickle.dumps(tensor))):
+        assert loaded.is_cuda and loaded.shape == (numbers,) and loaded.untyped_storage().cpu().nbytes() == 4 * numbers
+        if is_known:
+            assert loaded.tolist() == expected
 
 
 # --- training

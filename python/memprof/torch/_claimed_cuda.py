@@ -12,7 +12,7 @@ from torch.overrides import _get_current_function_mode_stack
 from torch.utils._device import DeviceContext
 
 from .. import _core
-from . import _claimed_graphs, _claimed_runtime, _claimed_types
+from . import _claimed_graphs, _claimed_runtime, _claimed_types, _storages
 from ._copy_warning import warn_of_copy
 from ._patches import Patches
 
@@ -278,7 +278,7 @@ class ClaimedCuda:
         self._default_type = _claimed_types.DefaultType()
         self._patches.set(torch, "set_default_tensor_type", self._default_type.set)
         self._set(torch.Tensor, type=_claimed_types.knowing_types(torch.Tensor.type))
-        self._set(torch.UntypedStorage, to=_storage_on(torch.UntypedStorage.to), resize_=_resized(torch.UntypedStorage.resize_))
+        self._set(torch.UntypedStorage, **_storages.on_a_claimed_device())
         self._set(
             torch.Tensor,
             pin_memory=lambda self, device=None: self,
@@ -423,37 +423,6 @@ def _default_device() -> torch.device:
     mode = next((mode for mode in reversed(open_modes()) if isinstance(mode, DeviceContext)), None)
     context: Any = mode or getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
     return torch.device("cpu") if context is None else torch.device(context.device)
-
-
-def _storage_on(original: Callable[..., Any]) -> Callable[..., Any]:
-    """`UntypedStorage.to`, as `torch.load` calls it: libtorch's Python binding allocates storages without the dispatcher."""
-
-    @functools.wraps(original)
-    def to(self: torch.UntypedStorage, *, device: Any, non_blocking: bool = False) -> Any:
-        where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
-        if where.type != "cuda":
-            return original(self, device=where, non_blocking=non_blocking)
-        return torch.empty(0, dtype=torch.uint8, device=self.device).set_(self).to(where).untyped_storage()
-
-    return to
-
-
-def _resized(original: Callable[..., torch.UntypedStorage]) -> Callable[..., torch.UntypedStorage]:
-    """`UntypedStorage.resize_`, with which FSDP frees parameters and takes their memory anew."""
-
-    @functools.wraps(original)
-    def resize_(self: torch.UntypedStorage, size: Any) -> torch.UntypedStorage:
-        if self.device.type != "cuda":
-            return original(self, size)
-        try:
-            _core._resize_storage(self._cdata, int(size))
-        except RuntimeError as fault:
-            if "out of memory" in str(fault):
-                raise torch.OutOfMemoryError(str(fault)) from None
-            raise
-        return self
-
-    return resize_
 
 
 class _Generator(torch.Generator):
