@@ -93,6 +93,13 @@ class _Mark:
         return found
 
 
+def _marks_of(item: pytest.Item) -> list[pytest.Mark]:
+    """The closest first. pytest has those of a parametrized case behind those of its function."""
+    case = getattr(item, "callspec", None)
+    own = [mark for mark in case.marks if mark.name == "memprof"] if case is not None else []
+    return [*own, *(mark for mark in item.iter_markers("memprof") if mark not in own)]
+
+
 def _mark_of(marks: list[pytest.Mark]) -> _Mark:
     """Of the marks of a test, the closest first: each option is that of the closest mark that names it."""
     import inspect
@@ -129,7 +136,7 @@ class _Plugin:
             yield
 
     def _measured(self, item: pytest.Item) -> Generator[None, Any, None]:
-        marks = list(item.iter_markers("memprof"))
+        marks = _marks_of(item)
         if not marks:
             yield
             return

@@ -61,6 +61,17 @@ class TestOfAClass:
     run(text.format("dram").replace("grow_at_most=0", "peak_at_most='2 MiB'")).assert_outcomes(passed=1)
 
 
+def test_the_mark_of_a_case_is_closer_than_that_of_its_function(run: Run) -> None:
+    text = """
+@pytest.mark.parametrize("size", [pytest.param(9, marks=pytest.mark.memprof(peak_at_most=8)), 9])
+@pytest.mark.memprof(peak_at_most=9)
+def test_case(size):
+    memory.allocate(0x1000000, size)
+    memory.deallocate(0x1000000)
+"""
+    run(text).assert_outcomes(failed=1, passed=1)
+
+
 def test_what_stays_behind_fails(run: Run) -> None:
     text = """
 @pytest.mark.memprof(grow_at_most=LIMIT)
