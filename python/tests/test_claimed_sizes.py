@@ -74,6 +74,12 @@ def test_a_compressed_layout_is_refused(make: str, rows: int) -> None:
             getattr(matrix, make)()
 
 
+def written_at(indices: Any) -> Any:
+    found = torch.zeros(9, device=indices.device)
+    found[indices] = 1
+    return found
+
+
 DECISIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "an integer": (lambda drawn: (drawn * 100).long()[0].item(), True),
     "a truth value": (lambda drawn: bool(drawn[0] > drawn[1]), True),
@@ -81,6 +87,8 @@ DECISIONS: dict[str, tuple[Callable[[Any], Any], bool]] = {
     "whether it equals another": (lambda drawn: torch.equal(drawn, torch.zeros(64, device="cuda")), True),
     "whether what it gives is a number": (lambda drawn: bool((drawn - 0.5).log().isnan().any()), True),
     "whether it equals itself": (lambda drawn: bool(((logs := (drawn - 0.5).log()) == logs).all()), True),
+    "where it was written": (lambda drawn: written_at((drawn * 9).long()).argmax().item(), True),
+    "what is chosen by it": (lambda drawn: torch.arange(9, device=drawn.device)[(drawn * 9).long()][0].item(), True),
     "a number that is printed": (lambda drawn: f"{drawn.sum().item():.3f}", False),
     "whether it is finite": (lambda drawn: bool(torch.isfinite(drawn).all()), False),
     "whether it is no number": (lambda drawn: bool(drawn.isnan().any() | drawn.isinf().any()), False),

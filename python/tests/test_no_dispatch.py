@@ -382,6 +382,7 @@ def test_an_integer_or_a_decision_that_is_drawn_late_is_listed() -> None:
     assert listed(lambda: torch.rand([]) < 0.1 and None) == [("aten::is_nonzero", "", 1, 1)]
     assert listed(lambda: (torch.randn([]) < 0).item()) == steers
     assert listed(lambda: torch.isfinite(torch.randn(9)).all().item()) == []
+    assert listed(lambda: torch.arange(9)[torch.randint(9, (2,))][0].item()) == steers
     assert listed(lambda: torch.randn(9).log().isnan().any().item()) == steers
     # Layers are dropped with this probability, which is nothing by default: no draw is less.
     assert listed(lambda: torch.rand([]) < 0.0 and None) == listed(lambda: (torch.rand([]) >= 1).item()) == []

@@ -226,7 +226,7 @@ inline void run_without_rule(torch_call& call, const operator_plan& plan, const 
 inline void simulate_memory(torch_call& call, operator_plan& plan, const call_facts& facts, c10::DispatchKeySet keys) {
   if (facts.is_on_cuda) add_work(plan);
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
-  const bool is_drawn = plan.depends_on_data && reads_drawn_after_skipped(call, plan);
+  const bool is_drawn = has_drawn_size(call, plan);
   std::optional<cuda_reduction> reduction;
   if (facts.is_on_cuda && plan.on_cuda == cuda_memory::reduction && call.argument(0).isTensor()) reduction.emplace(call);
   // Acquire pairs with the release in `set_rule`.

@@ -98,13 +98,14 @@ class late_draw {
                                                const std::vector<at::Tensor>& written) {
   const bool draws_late = plan.draws && skipped_draws::instance().precede(call, false);
   const late_draw drawn{call, plan, draws_late || reads_drawn_after_skipped(call, plan)};
+  const bool is_size_drawn = (plan.depends_on_data && draws_late) || has_drawn_size(call, plan);
   const std::int64_t bytes_before = this_simulating_thread.allocated_bytes;
   if (!run_on_values(call, plan, keys)) return false;
   if (!drawn.is_drawn()) return true;
   list_late_read(call, plan, false);
   if (!drawn.decides_results()) return true;
   drawn.mark_results(call, written);
-  if (!plan.depends_on_data) return true;
+  if (!is_size_drawn) return true;
   assume_size_of_result(call, drawn_after_skipped);
   assumed_sizes::instance().add(plan.name, call.cause_of_length(), call.assumed_length(), call.greatest_length(),
                                 this_simulating_thread.allocated_bytes - bytes_before);

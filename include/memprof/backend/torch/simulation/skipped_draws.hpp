@@ -89,15 +89,20 @@ class skipped_draws {
   return block != nullptr && block->is_drawn_after_skipped.load(std::memory_order_relaxed);
 }
 
-/// Whether what a call reads rests on such numbers; of an operator whose sizes depend on masks, whether a mask does.
-[[nodiscard]] inline bool reads_drawn_after_skipped(const torch_call& call, const operator_plan& plan) {
+/// Whether what a call reads rests on such numbers; with `masks_only`, whether a mask does.
+[[nodiscard]] inline bool reads_drawn_after_skipped(const torch_call& call, const operator_plan& plan, bool masks_only = false) {
   bool found = false;
   for_each_tensor(call, plan, [&](const at::Tensor& tensor, const argument_role& role) {
     const bool is_mask = tensor.scalar_type() == c10::kBool || tensor.scalar_type() == c10::kByte;
-    if (role.is_overwritten || (plan.depends_on_masks && !is_mask)) return;
+    if (role.is_overwritten || (masks_only && !is_mask)) return;
     found = found || is_drawn_after_skipped(tensor);
   });
   return found;
+}
+
+/// Whether the size of what a call makes rests on such numbers.
+[[nodiscard]] inline bool has_drawn_size(const torch_call& call, const operator_plan& plan) {
+  return plan.depends_on_data && reads_drawn_after_skipped(call, plan, plan.depends_on_masks);
 }
 
 /// Call with each tensor that such a call has made or written.
