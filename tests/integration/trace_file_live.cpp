@@ -253,6 +253,43 @@ TEST_CASE("trace file: a flipped bit in what is not written out yet is noticed, 
   CHECK(read(file).profile == whole.profile);
 }
 
+TEST_CASE("trace file: a process that ends while it reuses a buffer leaves the chunk that was there before in the file") {
+  const scratch_folder folder;
+  const std::string file = file_left_by(folder, 64, [] { allocate(0, 200'000); });
+  const found whole = read(file);
+  REQUIRE(whole.status.damage.empty());
+  REQUIRE(whole.profile.exact);
+  namespace detail = memprof::detail;
+  std::string bytes = detail::read_whole_file(file);
+  const auto number_at = [&](std::size_t offset) {
+    return detail::get_little_endian<std::uint64_t>(reinterpret_cast<const unsigned char*>(&bytes[offset]));
+  };
+  const std::size_t area = detail::get_little_endian<std::uint32_t>(reinterpret_cast<const unsigned char*>(&bytes[40]));
+  const std::size_t states = area + detail::live_area_header::buffer_states;
+  // The process writes the newest chunk to the file, and begins to reuse its buffer: the commit is 0 before the number changes.
+  std::size_t newest = states;
+  for (std::size_t state = states; state < states + 32 * detail::live_buffer_state::size;
+       state += detail::live_buffer_state::size)
+    if (number_at(state) > number_at(newest)) newest = state;
+  REQUIRE(number_at(newest) == whole.status.chunks);
+  REQUIRE(whole.status.chunks > 1);
+  detail::chunk_header header;
+  header.bytes = static_cast<std::uint32_t>(number_at(newest + 8));
+  header.number = static_cast<std::uint32_t>(number_at(newest) - 1);
+  const std::size_t buffer = number_at(area + 24) + (newest - states) / detail::live_buffer_state::size * (std::size_t{1} << 18);
+  header.checksum = detail::crc32c::extend(0, reinterpret_cast<const unsigned char*>(&bytes[buffer]), header.bytes);
+  const std::string chunk = std::string{detail::as_text(header.encode())} + bytes.substr(buffer, header.bytes);
+  std::fstream target{file, std::ios::binary | std::ios::in | std::ios::out};
+  target.seekp(static_cast<std::streamoff>(whole.status.bytes - chunk.size())) << chunk;
+  target.seekp(static_cast<std::streamoff>(newest + 8)).write("\0\0\0\0\0\0\0\0", 8);
+  target.close();
+  const found now = read(file);
+  CHECK(now.status.damage.empty());
+  CHECK(now.status.chunks == whole.status.chunks);
+  CHECK(now.status.bytes == whole.status.bytes);
+  CHECK(now.profile == whole.profile);
+}
+
 TEST_CASE("trace file: threads without a place in it make a file that was left say that events are missing") {
   const scratch_folder folder;
   // Places of 32 MiB each: there are 16.

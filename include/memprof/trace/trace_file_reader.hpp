@@ -97,13 +97,16 @@ class trace_file_reader {
         look_for_another();
         return std::nullopt;
       }
-      if (const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr) {
+      const live_snapshot::chunk* const found = live_ ? live_->find(number_) : nullptr;
+      if (found != nullptr && !found->payload.empty()) {
         // It may also be in the file.
         if (!std::exchange(has_chunk_, false)) offset_ += chunk_header::size + found->payload.size();
         return take(found->payload);
       }
       const char* const fault = read_events();
       if (fault == nullptr) return take(payload_);
+      // Without a commit, a buffer has either the newest chunk or one that is in the file.
+      if (found != nullptr && number_ + 1 == live_->chunks_so_far()) return take(found->payload);
       if (has_changed_meanwhile()) continue;
       // If nothing is mapped, the last chunk of a killed process may be only partly there.
       if (live_ && header_.live_area == 0 && header_.state == trace_file_state::live) return std::nullopt;
