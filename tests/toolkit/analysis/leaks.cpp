@@ -630,6 +630,10 @@ TEST_CASE("leaks JSON: its keys are those of the schema") {
   check_keys(document["spaces"][0], schema.at("definitions").at("space"));
   check_keys(document["grows"][0], schema.at("definitions").at("owner"));
   CHECK(document["grows"][0]["bytes_per_step"] == 10);
+  CHECK(document["steps_count_from"] == 0);  // as in the JSON of profiles; sentences count from 1
+  CHECK(document["grows"][0]["since_step"] == 0);
+  CHECK(document["grows"][0]["newest_step"] == 79);
+  CHECK_THAT(document["verdict"].get<std::string>(), ContainsSubstring("since step 1"));
   CHECK(document["levels_off"].empty());  // made before the first step ended, it never grew
   CHECK(schema["properties"]["version"]["const"] == memprof::leaks_json_version);
 }
