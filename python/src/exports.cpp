@@ -103,7 +103,9 @@ class exporter {
   sentences write_chrome(memprof::file_sink& out) const { return write_over_time<memprof::chrome_trace_writer>(out); }
   sentences write_perfetto(memprof::file_sink& out) const { return write_over_time<memprof::perfetto_writer>(out); }
   sentences write_session(memprof::file_sink& out) const {
-    return events_ != nullptr ? memprof::write_session(*events_, run_, out) : memprof::write_session(run_, out);
+    sentences lacks = events_ != nullptr ? memprof::write_session(*events_, run_, out) : memprof::write_session(run_, out);
+    for (std::string& each : memprof::session_losses(run_)) lacks.push_back(std::move(each));
+    return lacks;
   }
   sentences write_torch_snapshot(memprof::file_sink& out) const {
     require_events("individual blocks");
@@ -115,6 +117,7 @@ class exporter {
         lacks.push_back(loss.space + ": " + std::to_string(loss.left_out_blocks) +
                         " blocks that overlap others or have no address below 2^53");
     }
+    for (std::string& each : memprof::torch_snapshot_losses(run_)) lacks.push_back(std::move(each));
     return lacks;
   }
 

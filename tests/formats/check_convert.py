@@ -2,8 +2,9 @@
 """check_convert.py MEMPROF SAMPLE_TRACE WHAT: `memprof convert`, for every format that it reads and every one that it writes.
 
 WHAT is `pairs` (each pair is, byte for byte, what the import and the export give with a trace in between), `refused` (what cannot be
-converted: one line, and nothing is left) or `outputs` (what an output may replace).
+converted: one line, and nothing is left), `outputs` (what an output may replace) or `given_back` (each format that is written, read again).
 """
+import gzip
 import json
 import os
 import pathlib
@@ -234,7 +235,7 @@ def check_outputs(memprof, writer, folder):
     foreign = {"a snapshot of PyTorch": check_hostile.samples()["torch-snapshot"][0], "an RMM log": check_hostile.samples()["rmm"][0],
                "a program": b"int main() {}\n", "JSON": b'{"a": 1}\n', "a picture": b"\x89PNG\r\n\x1a\n", "text": b"precious\n",
                "a recording of heaptrack": check_heaptrack.made(1, events=20)[0],
-               "gzip": __import__("gzip").compress(b"precious" * 100)}
+               "gzip": gzip.compress(b"precious" * 100)}
     same = {frozenset(("trace", "packed-trace"))}
 
     def try_all(command, own, status_of_own=0):
@@ -274,6 +275,54 @@ def check_outputs(memprof, writer, folder):
     (tables / "blocks.csv").write_text("precious\n")
     done = run(memprof, "convert", trace, "-o", tables, "--format", "csv", expected=2)
     assert "blocks.csv': it exists and is not" in done.stderr and [each.name for each in tables.iterdir()] == ["blocks.csv"], done.stderr
+
+
+def check_given_back(memprof, writer, folder):
+    """What memprof writes is read, or refused with what it is, what it lacks and what to give instead."""
+    trace = folder / "run.memtrace"
+    run(writer, trace, 3000, 1)
+    run(memprof, "convert", trace, "-o", folder / "run.json")
+    exports = {"collapsed": "flame graphs", "speedscope": "speedscope", "pprof": "pprof", "dhat": "dh_view", "massif": "massif", "chrome": "Chrome", "perfetto": "Perfetto",
+               "csv": "a table of a run", "jsonl": "a table of a run", "parquet": "a table of a run"}
+    # Those of other programs are of no more use.
+    others = {"DHAT, valgrind": (b'{"dhatFileVersion":2,"mode":"heap"}', "dh_view"), "massif, valgrind": (b"desc: --tool=massif\ncmd: ls\n", "massif"),
+              "Kineto": (b'{\n  "schemaVersion": 1,\n  "deviceProperties": [],\n  "traceEvents": []}\n', "Chrome")}
+
+    def refuse(path, what, commands):
+        for command in commands:
+            done = run(memprof, *command, path, expected=2)
+            assert not done.stdout and done.stderr.count("\n") == 1, done.stderr
+            for part in (f"cannot read '{path}': it is ", what, "an export", "which lacks ", "give the recording "):
+                assert part in done.stderr, (part, done.stderr)
+
+    out = folder / "out.json"
+    asking = (("convert", "-o", out), ("show",), ("analyze",), ("leaks",), ("report", "-o", folder / "out.html"), ("import", "torch-snapshot", "-o", out), ("check", "--grow-at-most", "0"))
+    for target in WRITERS:
+        path = folder / f"again.{target}"
+        run(memprof, "convert", trace, "-o", path, "--format", target)
+        if target not in exports:
+            run(memprof, "convert", path, "-o", out, "--format", "profile")
+            continue
+        for file in sorted(path.iterdir()) if path.is_dir() else (path,):
+            if file.stat().st_size == 0:  # JSON lines of no labels
+                continue
+            refuse(file, exports[target], asking)
+        if path.is_dir():
+            refuse(path, "a folder of tables", (("convert", "-o", out), ("show",)))
+        else:  # and through a pipe
+            with open(path, "rb") as file, subprocess.Popen(["cat"], stdin=file, stdout=subprocess.PIPE) as pipe:
+                assert exports[target] in run(memprof, "show", "-", expected=2, stdin=pipe.stdout).stderr
+    stored = folder / "stored.pb.gz"  # as Python writes it
+    stored.write_bytes(gzip.compress(gzip.decompress((folder / "again.pprof").read_bytes()), 0))
+    refuse(stored, "pprof", asking)
+    for name, (data, what) in others.items():
+        path = folder / name
+        path.write_bytes(data)
+        refuse(path, what, asking)
+    # Numbers at the ends of lines are no stacks.
+    log = folder / "log"
+    log.write_text("step 1\nloss; 2\n")
+    assert "cannot recognise" in run(memprof, "convert", log, "-o", out, expected=2).stderr
 
 
 def main():

@@ -363,6 +363,10 @@ def check_perfetto(sample):
 
 def check_torch(sample):
     out = sample.export("torch-snapshot")
+    said = sample.remarks
+    made_up = [line for line in said.splitlines() if "segments are made up around the blocks of" in line]
+    assert len(made_up) == 1 and "of cpu, dram: the recording does not say what an allocator reserved" in made_up[0], said
+    assert said.count("not in the snapshot: ") == 1 and "names, shapes and types of blocks" in said, said
     snapshot = pickle.loads(out.read_bytes())
     devices = {"cpu": 2, "cuda:1": 1, "dram": 3}
     assert len(snapshot["device_traces"]) == 4 and snapshot["device_traces"][0] == []
@@ -502,7 +506,17 @@ def check_shape(value, expected, place, absent_in_original=()):
 def check_session(sample):
     mib = 1 << 20
     made = json.loads(sample.export("session").read_text())
-    open_calls = sum(int(word) for line in sample.remarks.splitlines() for word in line.split() if word.isdigit())
+    said = sample.remarks
+    open_calls = sum(int(word) for line in said.splitlines() if "still open" in line for word in line.split() if word.isdigit())
+    # What the format cannot hold is said, and nothing else.
+    greatest = {name: max(point["device_breakdown"].get(name, {"total_bytes": 0})["total_bytes"] for point in made["snapshots"]) for name in sample.spaces}
+    missed = sum(space["cumulative_peak"] > greatest[name] for name, space in sample.spaces.items())
+    lacks = [f"peaks of {missed} memory space{'s' if missed > 1 else ''}, which are between snapshots"] if missed else []
+    lacks += ["what allocators reserved, and on which streams", "requests for which a device had no memory",
+              "blocks beyond the ten largest of a memory space in each snapshot"]
+    for what in lacks:
+        assert said.count(f"not in the session profile: {what}\n") == 1, (what, said)
+    assert said.count("\n") == len(lacks) + (open_calls > 0), said
     check_shape(made, SESSION, "")
     assert made["metadata"]["num_snapshots"] == len(made["snapshots"]) == sample.profile["segment_count"]
     assert made["metadata"]["operation_tracking_enabled"] is True

@@ -53,6 +53,7 @@ growth growth_series::judge() const {
   found.kind = trend.kind;
   found.since_step = begin_of(trend.start);
   found.until_step = begin_of(trend.last + 1) - 1;
+  found.is_after_first = trend.start == 0 && trend.last == 1;
   if (trend.kind == growth_kind::grows)
     found.per_step = static_cast<double>(trend.bytes) / static_cast<double>(begin_of(trend.end) - found.since_step);
   return found;

@@ -21,6 +21,7 @@ struct growth {
   std::int64_t until_step = 0;  ///< of the last growth, to within one part of the run, whose last step it is
   std::int64_t first = 0;       ///< bytes at the first step
   std::int64_t last = 0;        ///< bytes at the last step
+  bool is_after_first = false;  ///< all of it is from the first part of the run to the second
 };
 
 /// The bytes of one owner at the end of each step, in bounded memory: the run is divided into at most 64 parts with as many steps

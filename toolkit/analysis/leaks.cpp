@@ -265,6 +265,9 @@ leak_report leak_fold::report(const replay_state& at, const profile& of) {
     const growth trend = row.series.judge();
     if (trend.kind == growth_kind::level) continue;
     growing_owner owner = found_in(at, row);
+    // The first step's segment may end where such blocks are freed, as gradients are by zero_grad() in the next step.
+    const bool is_made_anew = owner.oldest_step == steps_ - 1;
+    if (trend.kind == growth_kind::levels_off && trend.is_after_first && is_made_anew) continue;
     set_caller(owner, row.asked_bytes, stacks);
     add(std::move(owner), trend, row.space);
   }

@@ -63,6 +63,7 @@ nlohmann::ordered_json to_json(const leak_report& of) {
           {"caveats", caveats_of(of)},
           {"steps", of.steps},
           {"missing_steps", of.missing_steps},
+          {"steps_count_from", 0},
           {"segment", detail::text_or_null(of.segment)},
           {"exact", of.exact},
           {"enough_steps", of.is_long_enough()},

@@ -7,11 +7,9 @@
 #include <memprof/toolkit/format/pytorch/snapshot.hpp>
 
 #include <CLI/App.hpp>
-#include <array>
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 /// @file
@@ -38,9 +36,6 @@ struct conversion {
 
   [[nodiscard]] memprof::facets asked_facets() const { return has_facets ? memprof::facets::all : memprof::facets::none; }
 };
-
-/// The tables of the formats that are folders.
-inline constexpr std::array<std::string_view, 6> table_names{"runs", "labels", "segments", "operations", "blocks", "events"};
 
 /// Converts, and reports what cannot be converted as lines of the subcommand. Returns the exit status.
 [[nodiscard]] int convert(const conversion& asked);

@@ -176,7 +176,9 @@ class format_writer {
     std::vector<memprof::torch_snapshot_loss> losses;
     to_file(asked_.output,
             [&](memprof::file_sink& sink) { losses = memprof::write_torch_snapshot(input_.events(), sink, {asked_.events}); });
+    std::string made_up;
     for (const memprof::torch_snapshot_loss& loss : losses) {
+      if (loss.segments_are_made_up) made_up += (made_up.empty() ? "" : ", ") + loss.space;
       if (loss.left_out_events != 0)
         print_error(asked_.subcommand, loss.space + ": " + std::to_string(loss.left_out_events) + " events outside a window of " +
                                            std::to_string(asked_.events) +
@@ -186,6 +188,10 @@ class format_writer {
                                            std::to_string(loss.left_out_bytes) +
                                            " bytes are left out: they overlap others, or have no address below 2^53");
     }
+    if (!made_up.empty())
+      print_error(asked_.subcommand, "segments are made up around the blocks of " + made_up +
+                                         ": the recording does not say what an allocator reserved there");
+    print_losses("not in the snapshot: ", memprof::torch_snapshot_losses(input_.profile()));
   }
   void write_session() {
     std::vector<std::string> missing;
@@ -193,7 +199,11 @@ class format_writer {
       missing = input_.has_events() ? memprof::write_session(input_.events(), input_.profile(), sink)
                                     : memprof::write_session(input_.profile(), sink);
     });
-    for (const std::string& what : missing) print_error(asked_.subcommand, "not in the session profile: " + what);
+    print_losses("not in the session profile: ", missing);
+    print_losses("not in the session profile: ", memprof::session_losses(input_.profile()));
+  }
+  void print_losses(const std::string& before, const std::vector<std::string>& lost) const {
+    for (const std::string& what : lost) print_error(asked_.subcommand, before + what);
   }
   [[nodiscard]] std::vector<memprof::run_label> labels() const {
     std::vector<memprof::run_label> found;

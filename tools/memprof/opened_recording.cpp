@@ -1,5 +1,7 @@
 #include "opened_recording.hpp"
 
+#include "exported_file.hpp"
+
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
 
@@ -21,6 +23,7 @@ void check_is_file(std::FILE* file, const std::string& path) {
   using memprof::detail::raise_about_file;
   struct ::stat status = {};
   if (::fstat(::fileno(file), &status) != 0) raise_about_file("read", path, memprof::detail::reason_in_errno());
+  if (S_ISDIR(status.st_mode)) refuse_tables(path);
   if (S_ISDIR(status.st_mode)) raise_about_file("read", path, "Is a directory; name a file in it");
   if ((S_ISCHR(status.st_mode) && ::isatty(::fileno(file)) == 0) || S_ISBLK(status.st_mode))
     raise_about_file("read", path, "it is a device; expected a recording");
@@ -38,9 +41,11 @@ memprof::detail::file_handle copy_of(std::FILE* pipe, const std::string& path) {
   while (const std::size_t got = std::fread(buffer.data(), 1, buffer.size(), pipe)) {
     const std::string_view bytes{buffer.data(), got};
     constexpr std::string_view first_bytes_of_formats = "\x89\x80\n";  // traces, pickles, profiles of XLA
-    if (is_first && bytes.find('\0') != bytes.npos && first_bytes_of_formats.find(bytes[0]) == bytes.npos)
+    if (is_first && bytes.find('\0') != bytes.npos && first_bytes_of_formats.find(bytes[0]) == bytes.npos) {
+      refuse_export(bytes, path);
       raise_about_file("read", path,
                        "byte " + std::to_string(bytes.find('\0')) + " is 0: it is neither text nor a known recording");
+    }
     is_first = false;
     if (!write_text(copy.get(), bytes)) raise_about_file("read", path, "cannot write a temporary copy: " + reason_in_errno());
   }
@@ -77,6 +82,7 @@ memprof::detail::file_handle open_recording(const std::string& path) {
   check_is_file(file.get(), path);
   if (std::fseek(file.get(), 0, SEEK_CUR) != 0) file = copy_of(file.get(), path);
   check_encoding(file.get(), path);
+  refuse_export(file.get(), path);
   return file;
 }
 

@@ -20,6 +20,9 @@ struct output_format {
   bool is_folder = false;
 };
 
+/// The tables of the formats that are folders.
+inline constexpr std::array<std::string_view, 6> table_names{"runs", "labels", "segments", "operations", "blocks", "events"};
+
 /// All of them, in the order of the help.
 [[nodiscard]] const std::vector<output_format>& output_formats();
 

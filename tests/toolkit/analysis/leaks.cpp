@@ -345,6 +345,32 @@ TEST_CASE("leaks: at 80 columns a name of an operation keeps its room, without t
   CHECK_THAT(text.substr(text.find("Grows")), ContainsSubstring(name));
 }
 
+TEST_CASE("leaks: what is made anew in every step did not grow because the end of the first step lacked it") {
+  for (const int steps : {8, 40, 64, 65, 1'000}) {
+    INFO(steps);
+    std::list<buffer> gradients;
+    std::list<buffer> cache;
+    std::list<buffer> table;  // copied in each step, with more rows in it until the fifth
+    const leak_report found = leaks_of([&] {
+      for (int step = 0; step < steps; ++step) {
+        gradients.clear();
+        gradients.push_back(allocated_in("backward", 1'000));
+        gradients.push_back(allocated_in("backward", 500));
+        if (step == 0) gradients.clear();  // its segment ends in the next step, behind zero_grad()
+        if (step == 1) cache.push_back(allocated_in("cache", 300));
+        table.push_back(allocated_in("table", 100 * static_cast<std::size_t>(std::min(step + 1, 5 * std::max(1, steps / 64)))));
+        if (step > 0) table.pop_front();
+        memprof::snapshot("STEP");
+      }
+    });
+    CHECK(found.growing.empty());
+    CHECK(found.unclear.empty());
+    REQUIRE(found.levelled.size() == 2);
+    CHECK(found.levelled[0].operation == "table");
+    CHECK(found.levelled[1].operation == "cache");
+  }
+}
+
 TEST_CASE("leaks: less than a byte per step is not shown as none") {
   std::list<buffer> kept;
   const leak_report found = leaks_of([&] {
@@ -630,6 +656,10 @@ TEST_CASE("leaks JSON: its keys are those of the schema") {
   check_keys(document["spaces"][0], schema.at("definitions").at("space"));
   check_keys(document["grows"][0], schema.at("definitions").at("owner"));
   CHECK(document["grows"][0]["bytes_per_step"] == 10);
+  CHECK(document["steps_count_from"] == 0);  // as in the JSON of profiles; sentences count from 1
+  CHECK(document["grows"][0]["since_step"] == 0);
+  CHECK(document["grows"][0]["newest_step"] == 79);
+  CHECK_THAT(document["verdict"].get<std::string>(), ContainsSubstring("since step 1"));
   CHECK(document["levels_off"].empty());  // made before the first step ended, it never grew
   CHECK(schema["properties"]["version"]["const"] == memprof::leaks_json_version);
 }

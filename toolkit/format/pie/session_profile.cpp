@@ -1,6 +1,8 @@
 #include <memprof/config.hpp>
+#include <memprof/profile/fact/pytorch_operation.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/format_losses.hpp>
 #include <memprof/toolkit/format/pie/session_profile.hpp>
 #include <memprof/toolkit/format/pie/session_writer.hpp>
 
@@ -60,6 +62,18 @@ session_device session_device_of(const profile& run, const checkpoint_usage& usa
   return device;
 }
 
+/// The greatest live bytes of a space where a session profile has a snapshot.
+std::int64_t greatest_snapshot(const profile& run, const space_profile& space) {
+  std::int64_t greatest = 0;
+  for (const segment_summary& each : space.segments_by_name) greatest = std::max(greatest, each.cumulative_current.greatest);
+  for (const checkpoint& point : run.checkpoints) {
+    for (const checkpoint_usage& usage : point.spaces) {
+      if (usage.space == space.name) greatest = std::max(greatest, usage.live_bytes);
+    }
+  }
+  return greatest;
+}
+
 /// What a session profile made from a profile lacks.
 std::vector<std::string> missing_in_session_of(const profile& run) {
   std::vector<std::string> missing;
@@ -114,4 +128,26 @@ std::vector<std::string> write_session(const profile& run, byte_sink_view out) {
   writer.finish(detail::session_operations_of(run), run);
   return missing;
 }
+
+std::vector<std::string> session_losses(const profile& run) {
+  std::vector<std::string> lost;
+  const auto missed = std::count_if(run.spaces.begin(), run.spaces.end(), [&](const space_profile& space) {
+    return space.cumulative_peak > detail::greatest_snapshot(run, space);
+  });
+  if (missed != 0)
+    lost.push_back("peaks of " + std::to_string(missed) + (missed == 1 ? " memory space" : " memory spaces") +
+                   ", which are between snapshots");
+  if (detail::has_space(run, [](const space_profile& space) { return space.reserved.peak != 0 || !space.streams.empty(); }))
+    lost.emplace_back("what allocators reserved, and on which streams");
+  if (detail::has_space(run, [](const space_profile& space) { return !space.out_of_memory.empty(); }))
+    lost.emplace_back("requests for which a device had no memory");
+  if (detail::has_space(run, [](const space_profile& space) { return !space.cores.ranges.empty(); }))
+    lost.emplace_back("on which cores blocks were");
+  constexpr std::int64_t kept_blocks = 10;
+  if (detail::has_space(run, [](const space_profile& space) { return space.live_at_peak.blocks > kept_blocks; }))
+    lost.emplace_back("blocks beyond the ten largest of a memory space in each snapshot");
+  detail::add_lost_facts(lost, run, pytorch_operation::table);
+  return lost;
+}
+
 }  // namespace memprof::inline MEMPROF_ABI

@@ -15,4 +15,7 @@ namespace memprof::inline MEMPROF_ABI {
 /// null, and is returned as sentences: only a trace has all snapshots and every call.
 std::vector<std::string> write_session(const profile& run, byte_sink_view out);
 
+/// What a session profile lacks besides what `write_session` returns, of a profile or of a trace with that profile.
+[[nodiscard]] std::vector<std::string> session_losses(const profile& run);
+
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,5 +1,6 @@
 #include <memprof/config.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
+#include <memprof/toolkit/format/format_losses.hpp>
 #include <memprof/toolkit/format/pytorch/pickle_writer.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot.hpp>
 #include <memprof/toolkit/format/pytorch/snapshot_events.hpp>
@@ -339,6 +340,22 @@ class torch_snapshot_writer {
 std::vector<torch_snapshot_loss> write_torch_snapshot(trace_source_view source, byte_sink_view out,
                                                       const torch_snapshot_options& options) {
   return detail::torch_snapshot_writer{out}.write(source, options);
+}
+
+std::vector<std::string> torch_snapshot_losses(const profile& run) {
+  std::vector<std::string> lost;
+  if (run.checkpoint_count != 0)
+    lost.push_back(std::to_string(run.checkpoint_count) + (run.checkpoint_count == 1 ? " checkpoint" : " checkpoints"));
+  const auto is_described = [](const live_block& block) {
+    return !block.name.empty() || !block.shape.empty() || !block.dtype.empty();
+  };
+  if (detail::has_space(run, [&](const space_profile& space) {
+        const auto& blocks = space.live_at_peak.largest_blocks;
+        return std::any_of(blocks.begin(), blocks.end(), is_described);
+      }))
+    lost.emplace_back("names, shapes and types of blocks");
+  detail::add_lost_facts(lost, run, {});
+  return lost;
 }
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/format/byte_sink.hpp>
 #include <memprof/toolkit/format/trace_source_view.hpp>
 
@@ -31,5 +32,8 @@ struct torch_snapshot_loss {
 /// what is live.
 std::vector<torch_snapshot_loss> write_torch_snapshot(trace_source_view source, byte_sink_view out,
                                                       const torch_snapshot_options& options = {});
+
+/// What a snapshot lacks of a trace with that profile, besides what `write_torch_snapshot` returns.
+[[nodiscard]] std::vector<std::string> torch_snapshot_losses(const profile& run);
 
 }  // namespace memprof::inline MEMPROF_ABI
