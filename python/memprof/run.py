@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
 _OPTIONS_WITH_VALUE = ("--trace", "--profile", "--page", "--json")
+_OPTIONS = (*_OPTIONS_WITH_VALUE, "--infer-operations", "--uses", "--stacks", "--children")
 
 
 def is_script(arguments: list[str]) -> bool:
@@ -87,7 +88,20 @@ def main() -> None:
         os.register_at_fork(after_in_child=recording.begin)
     atexit.register(recording.end)  # the first, so that it comes after all of the script's own
     sys.excepthook = without_frames_of_ours(sys.excepthook)
-    become(arguments, "memprof run")
+    try:
+        become(arguments, "memprof run")
+    except SystemExit as end:
+        if end.code == 2:  # what parsers of arguments end with
+            _say_misplaced(arguments)
+        raise
+
+
+def _say_misplaced(script: list[str]) -> None:
+    from ._script_help import misplaced
+
+    name = script[1] if script[0] == "-m" else os.path.basename(script[0])
+    if why := misplaced(script, _OPTIONS, "memprof run"):
+        print(f"memprof run: {name} ended with exit status 2{why}", file=sys.stderr, flush=True)
 
 
 def become(arguments: list[str], command: str) -> None:

@@ -687,4 +687,8 @@ def test_a_program_that_fails_ends_the_run_as_it_does(program: pathlib.Path, tmp
     done = fit_program(tmp_path / "absent")
     assert done.returncode == 2 and "cannot run" in done.stderr and "No such file" in done.stderr
     done = fit_program(pathlib.Path("/bin/true"))
-    assert done.returncode == 2 and "recorded nothing: does it have a memprof::session" in done.stderr
+    assert done.returncode == 2 and done.stderr.startswith("memprof fit: true ended and recorded nothing: ")
+    assert "a program that was built with memprof: does it have a memprof::session" in done.stderr
+    assert done.stderr.endswith(": memprof run -- /bin/true\n") and "optimizer step" not in done.stderr
+    done = fit_program(pathlib.Path(sys.executable), "-c", "pass")
+    assert done.returncode == 2 and "memprof fit --device NAME SCRIPT.py" in done.stderr

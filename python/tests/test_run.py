@@ -60,6 +60,17 @@ def test_the_console_script_runs_scripts(tmp_path: pathlib.Path) -> None:
     assert done.returncode == 0 and "(1,048,576 B) of dram" in done.stderr
 
 
+def test_options_behind_a_script_that_refuses_them_are_named(run: Run) -> None:
+    parses = HEAD + "import argparse\nparser = argparse.ArgumentParser()\nparser.add_argument('--json')\nparser.parse_args()\n"
+    done = run(parses, arguments=("--trace", "run.memtrace"))
+    hint = "memprof run: train.py ended with exit status 2; --trace follows the script, which got it: options of memprof run stand before it\n"
+    assert done.returncode == 2 and done.stderr.count(hint) == 1
+    done = run(parses, arguments=("--wrong",))
+    assert done.returncode == 2 and "follows the script" not in done.stderr
+    done = run(parses, arguments=("--json", "x"))
+    assert done.returncode == 0 and "follows the script" not in done.stderr
+
+
 def test_a_kept_trace_is_shown_under_the_scripts_own_command(run: Run, tmp_path: pathlib.Path) -> None:
     done = run(HEAD, "--trace", "run.memtrace", arguments=("--batch-size", "16"))
     first = f"memprof   {pathlib.Path(sys.executable).name} train.py --batch-size 16: "

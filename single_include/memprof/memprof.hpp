@@ -34658,8 +34658,15 @@ using file_handle = std::unique_ptr<std::FILE, file_closer>;
   raise(std::string{"cannot "} + verb + " '" + path.string() + "': " + reason);
 }
 
+/// The system's text of an `errno`. A limit on the size of files, which few know of, is named.
+inline std::string text_of_errno(int error) {
+  std::string text = std::error_code(error, std::generic_category()).message();
+  if (error == EFBIG) text += " (for RLIMIT_FSIZE: ulimit -f)";
+  return text;
+}
+
 /// Why the last call of the C library failed.
-inline std::string reason_in_errno() { return std::error_code(errno, std::generic_category()).message(); }
+inline std::string reason_in_errno() { return text_of_errno(errno); }
 
 /// Maximum size of a hand-written file, in bytes.
 inline constexpr std::size_t max_bytes_by_hand = 1 << 20;
@@ -35320,7 +35327,6 @@ std::uint64_t visit_rings(const vector<live_snapshot::ring>& rings, const ring_p
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -35428,7 +35434,7 @@ class trace_file_reader {
       status_.damage = quoted_path() + " is damaged in the part that its capture had not written out";
     } else if (header_.state == trace_file_state::stopped) {
       status_.damage = quoted_path() + " ends early because writing it failed (" +
-                       std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
+                       memprof::detail::text_of_errno(static_cast<int>(header_.error)) + ")";
     } else {
       status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
       status_.was_left = !live_->is_being_written() && !is_complete_meanwhile_;

@@ -845,7 +845,7 @@ TEST_CASE("trace file: a limit on the size of files ends it without a signal") {
     CHECK(std::filesystem::file_size(file) <= limit);
     memprof::trace_file_status read;
     const memprof::profile profile = memprof::profile_of(file, read);
-    CHECK_THAT(read.damage, EndsWith("because writing it failed (File too large)"));
+    CHECK_THAT(read.damage, EndsWith("because writing it failed (File too large (for RLIMIT_FSIZE: ulimit -f))"));
     CHECK_FALSE(profile.exact);
     std::uint64_t kept = 0;
     std::ifstream{folder.file("kept")} >> kept;

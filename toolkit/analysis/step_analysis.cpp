@@ -1,9 +1,12 @@
 #include <memprof/config.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/display_width.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/report/text/text_format.hpp>
+#include <memprof/report/text/text_options.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
+#include <memprof/toolkit/analysis/folded_text.hpp>
 #include <memprof/toolkit/analysis/memory_breakdown.hpp>
 #include <memprof/toolkit/analysis/reserved_causes_text.hpp>
 #include <memprof/toolkit/analysis/step_analysis.hpp>
@@ -14,6 +17,7 @@
 #include <numeric>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -48,6 +52,21 @@ breakdown_options sizes_for(const step_question& question, const profile& of, st
   return sizes;
 }
 
+/// The lines folded, and what has no blank to fold at, as rules and long names, shortened; 0: as they are.
+std::string fitted_to_columns(std::string_view text, std::size_t columns) {
+  if (columns == 0) return std::string{text};
+  std::string lines;
+  const std::string folded = detail::folded(text, columns);
+  for (std::string_view rest = folded; !rest.empty();) {
+    std::string_view line = detail::take_until('\n', rest);
+    line = line.substr(0, line.find_last_not_of(' ') + 1);
+    const bool is_rule = line.find_first_not_of('=') == line.npos;
+    lines += is_rule ? std::string{line.substr(0, columns)} : detail::shortened(line, columns);
+    lines += '\n';
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::vector<analyzed_space> analyze_spaces(profile of, const step_question& question) {
@@ -66,11 +85,13 @@ std::optional<bool> all_fit(const std::vector<analyzed_space>& analyzed) {
   return fit;
 }
 
-std::string to_text(const step_analysis& of, const breakdown_options& sizes) {
-  std::string text = to_text(of.spaces, sizes);
+std::string to_text(const step_analysis& of, const breakdown_options& sizes, std::size_t columns) {
+  std::string text = fitted_to_columns(to_text(of.spaces, sizes), columns);
+  text_options options;
+  if (columns != 0) options.columns = columns;
   for (const file_causes& each : of.causes) {
-    text += '\n' + detail::on_one_line(each.file) + '\n';
-    for (const reserved_causes& space : each.spaces) text += to_text(space);
+    text += '\n' + fitted_to_columns(detail::on_one_line(each.file) + '\n', columns);
+    for (const reserved_causes& space : each.spaces) text += to_text(space, options);
   }
   return text;
 }

@@ -41,7 +41,8 @@ struct step_analysis {
 /// Whether the peaks of all spaces with a known device fit; nothing if none has one.
 [[nodiscard]] std::optional<bool> all_fit(const std::vector<analyzed_space>& analyzed);
 
-/// The tables of the spaces, then the causes of each file under its name.
-[[nodiscard]] std::string to_text(const step_analysis& of, const breakdown_options& sizes);
+/// The tables of the spaces, then the causes of each file under its name. Lines are folded and names shortened to
+/// `columns`, at least 60; 0: they are as long as they are.
+[[nodiscard]] std::string to_text(const step_analysis& of, const breakdown_options& sizes, std::size_t columns = 0);
 
 }  // namespace memprof::inline MEMPROF_ABI

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memprof/toolkit/analysis/folded_text.hpp>
 #include <memprof/toolkit/estimate/decoder_shape.hpp>
 
 #include <cstddef>
@@ -20,9 +21,6 @@ namespace detail {
 /// `columns` (0: any width), the names in the column `flexible` are shortened.
 [[nodiscard]] std::string aligned_table(std::vector<std::vector<std::string>> rows, std::size_t columns = 0,
                                         std::size_t flexible = 0);
-
-/// Breaks lines of more than `columns` (0: none) at spaces, but for those of such tables.
-[[nodiscard]] std::string folded(std::string_view text, std::size_t columns);
 
 /// Bytes as GiB: "  6.750".
 [[nodiscard]] std::string gibibytes(std::int64_t bytes);

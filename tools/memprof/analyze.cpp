@@ -2,6 +2,7 @@
 #include "complain.hpp"
 #include "exit_status.hpp"
 #include "help_text.hpp"
+#include "option_values.hpp"
 #include "output_file.hpp"
 #include "picture_file.hpp"
 #include "progress.hpp"
@@ -12,6 +13,7 @@
 #include <memprof/detail/byte_size.hpp>
 #include <memprof/detail/error.hpp>
 #include <memprof/detail/file_io.hpp>
+#include <memprof/detail/terminal.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/toolkit/analysis/breakdown_json.hpp>
@@ -51,7 +53,8 @@ struct analyze_arguments {
   bool asks_for_picture = false;  ///< with --title or --output
   std::string title;
   std::vector<std::string> output{"memory_peak_visualization.png"};
-  std::string json;  ///< the file; empty: none
+  std::string json;       ///< the file; empty: none
+  std::size_t width = 0;  ///< 0: not given
   bool as_json = false;
 };
 
@@ -150,7 +153,9 @@ int run_analyze(const analyze_arguments& arguments) {
   } else if (arguments.as_json) {
     print_json(memprof::detail::dump(memprof::short_answer(document_of(found, complaints))) + '\n');
   } else {
-    print(memprof::to_text(found, arguments.question.sizes));
+    // Elsewhere the lines are the original's.
+    const std::size_t columns = arguments.width != 0 ? arguments.width : memprof::detail::terminal_columns(stdout);
+    print(memprof::to_text(found, arguments.question.sizes, columns));
   }
   if (!arguments.json.empty()) {
     attempt(status, "analyze", [&] {
@@ -247,6 +252,9 @@ void add_analyze(CLI::App& program, int& status) {
       .add_option("--space", arguments->question.space,
                   "memory space to analyze, or all (default: dram, else the first that is not cpu, else cpu)")
       ->type_name("NAME");
+  command.add_option("--width", arguments->width, "width of the text in columns (default: the terminal's, else any)")
+      ->type_name("N")
+      ->check(whole_number(60, 1000));
   command.callback([arguments, &command, json, &status] {
     // In "--json RUN", without the name of an output, the parser takes the run for it.
     if (arguments->inputs.empty() && !arguments->json.empty()) arguments->inputs = {std::exchange(arguments->json, {})};

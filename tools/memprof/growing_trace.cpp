@@ -19,7 +19,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <string>
-#include <system_error>
 
 namespace memprof_tool {
 namespace {
@@ -37,8 +36,7 @@ bool put_chunk(std::FILE* file, const unsigned char* bytes, std::size_t size, st
 constexpr const char* temporary_name = "a temporary file";
 
 [[noreturn]] void raise_about_temporary(int error) {
-  throw output_error{std::string{"cannot write "} + temporary_name + ": " +
-                     std::error_code(error, std::generic_category()).message()};
+  throw output_error{std::string{"cannot write "} + temporary_name + ": " + memprof::detail::text_of_errno(error)};
 }
 
 /// Copies the rest of a file to another one; false on failure.

@@ -14,6 +14,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <memory>
@@ -151,8 +152,15 @@ int run_program(int argument_count, char** argument_values) {
   return status;
 }
 
+/// Lets writing a file beyond the limit on their size fail with a reason, where the signal would end the process without a word.
+/// A handler, and not SIG_IGN, which programs that this one runs would inherit.
+void let_large_files_fail() {
+  if (std::signal(SIGXFSZ, [](int) {}) == SIG_IGN) (void)std::signal(SIGXFSZ, SIG_IGN);
+}
+
 }  // namespace
 
 int main(int argument_count, char** argument_values) {
+  let_large_files_fail();
   return memprof_tool::with_ample_stack([=] { return run_program(argument_count, argument_values); });
 }

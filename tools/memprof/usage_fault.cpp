@@ -39,8 +39,13 @@ std::string program_hint(const CLI::App& command, const std::string& command_nam
   return "; the program and its arguments follow '--': " + command_name + " -- " + program->results().front() + " ...";
 }
 
-/// Which option an argument too many may be the value of: the file to write, or the model. Empty if there is none.
+/// Which option an argument too many may be the value of: the file to write, or the model; of a program to run, who runs it.
+/// Empty if there is none.
 std::string value_hint(const CLI::App& command, const std::string& argument) {
+  std::error_code failure;
+  if (command.get_name() == "fit" && std::filesystem::is_regular_file(argument, failure) && !argument.ends_with(".json"))
+    return "; scripts of PyTorch and, after '--', programs that were built with memprof are asked by 'memprof fit' of the Python "
+           "package; 'memprof run -- PROGRAM' records any program";
   for (const char* const name : {"--output", "--config"}) {
     const CLI::Option* const option = command.get_option_no_throw(name);
     if (option != nullptr && option->empty()) return "; did you mean '" + std::string{name} + ' ' + argument + "'?";

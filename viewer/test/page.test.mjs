@@ -107,6 +107,11 @@ describe('answers', () => {
       assert.equal(await text(page, '[data-answer=growth] .value'), 'Yes: +256 B per step');
       assert.equal(await page.locator('[data-answer=growth].bad').count(), 1);
       assert.deepEqual(await lines(page), ['+256 B per step by log_metrics, since step 1', live]);
+      // The table has another number, of a line through all that is live, and calls it otherwise.
+      await goTo(page, 'segments');
+      const titles = await page.locator('[aria-label="Segments, folded by name"] thead th').allInnerTexts();
+      assert.equal(titles[10].split('\n')[0], 'Slope per step');
+      assert.equal((await rowsOf(page, 'Segments, folded by name'))[0].cells[10], '+100 B');
     });
     space.growing = [grower('a/b', 2048, 512, 16), grower(null, 1024, 3, 1), grower('c', 512, 0, 1), grower('d', 512, 0, 1)];
     await on('four-grow', made, {}, async (page) => {

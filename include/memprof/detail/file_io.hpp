@@ -25,8 +25,15 @@ using file_handle = std::unique_ptr<std::FILE, file_closer>;
   raise(std::string{"cannot "} + verb + " '" + path.string() + "': " + reason);
 }
 
+/// The system's text of an `errno`. A limit on the size of files, which few know of, is named.
+inline std::string text_of_errno(int error) {
+  std::string text = std::error_code(error, std::generic_category()).message();
+  if (error == EFBIG) text += " (for RLIMIT_FSIZE: ulimit -f)";
+  return text;
+}
+
 /// Why the last call of the C library failed.
-inline std::string reason_in_errno() { return std::error_code(errno, std::generic_category()).message(); }
+inline std::string reason_in_errno() { return text_of_errno(errno); }
 
 /// Maximum size of a hand-written file, in bytes.
 inline constexpr std::size_t max_bytes_by_hand = 1 << 20;

@@ -17,7 +17,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -125,7 +124,7 @@ class trace_file_reader {
       status_.damage = quoted_path() + " is damaged in the part that its capture had not written out";
     } else if (header_.state == trace_file_state::stopped) {
       status_.damage = quoted_path() + " ends early because writing it failed (" +
-                       std::error_code(static_cast<int>(header_.error), std::generic_category()).message() + ")";
+                       memprof::detail::text_of_errno(static_cast<int>(header_.error)) + ")";
     } else {
       status_.is_being_written = live_->is_being_written() && !is_complete_meanwhile_;
       status_.was_left = !live_->is_being_written() && !is_complete_meanwhile_;

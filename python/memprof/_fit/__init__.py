@@ -85,10 +85,21 @@ def _status_of_failure(request: Request, given: Outcome) -> int | None:
         return given.status
     if given.live == 0:
         advice = f"used no memory of {request.space}: does it move its model to \"cuda\", and train in its own process?"
+        how = given.how_it_ended
         if request.is_program:
-            advice = "recorded nothing: does it have a memprof::session, and allocate through memprof::memory_resource?"
+            how, advice = "ended", _needs_of_program(request)
         if given.output and not request.shows_output:
             print(given.output, end="", file=sys.stderr)
-        print(f"memprof fit: {request.script} {given.how_it_ended} and {advice}{request.misplaced}", file=sys.stderr)
+        print(f"memprof fit: {request.script} {how} and {advice}{request.misplaced}", file=sys.stderr)
         return BAD_INPUT
     return None
+
+
+def _needs_of_program(request: Request) -> str:
+    """Of one that recorded nothing: only its own session sees a program's memory."""
+    if request.script.startswith("python"):
+        return "recorded nothing: without '--', memprof fit asks a script of Python: memprof fit --device NAME SCRIPT.py [ARGUMENTS]"
+    return (
+        "recorded nothing: after '--', memprof fit needs a program that was built with memprof: does it have a memprof::session, and allocate "
+        f"through memprof::memory_resource? What any program takes from malloc: memprof run -- {' '.join(request.command)}"
+    )

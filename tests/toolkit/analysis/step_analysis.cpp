@@ -1,6 +1,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/json.hpp>
 #include <memprof/profile/profile.hpp>
+#include <memprof/report/text/display_width.hpp>
 #include <memprof/toolkit/analysis/breakdown_text.hpp>
 #include <memprof/toolkit/analysis/step_analysis.hpp>
 #include <memprof/toolkit/analysis/step_analysis_json.hpp>
@@ -9,8 +10,10 @@
 #include <catch2/catch_test_macros.hpp>
 #include <catch2/matchers/catch_matchers_exception.hpp>
 #include <catch2/matchers/catch_matchers_string.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -75,6 +78,31 @@ TEST_CASE("step analysis: a space by its name, and all of them") {
   CHECK_THROWS_MATCHES(analyze_spaces(with_spaces({"cuda:0", "cpu"}), question), memprof::error,
                        MessageMatches(ContainsSubstring("cuda:7")));
   CHECK_THROWS_MATCHES(analyze_spaces({}, {}), memprof::error, MessageMatches(ContainsSubstring("no memory space")));
+}
+
+TEST_CASE("step analysis: no line of the text is wider than asked, and none is changed without") {
+  memprof::profile made = with_spaces({"cuda:0", std::string(90, 's')});
+  made.provenance.file = "runs/" + std::string(120, 'f') + ".json";
+  made.segment_count = 1;
+  made.segments.emplace_back().name = "A long name of a segment, with blanks, " + std::string(70, 'n');
+  for (memprof::space_profile& space : made.spaces) space.segments.emplace_back().segment = made.segments[0].name;
+  step_question question;
+  question.space = "all";
+  memprof::step_analysis all;
+  all.spaces = analyze_spaces(std::move(made), question);
+  const std::string whole = to_text(all, {});
+  CHECK(whole == to_text(all.spaces, {}));
+  CHECK_THAT(whole, ContainsSubstring(std::string(80, '=') + "\n") && ContainsSubstring(std::string(70, 'n')));
+  for (const std::size_t columns : {60U, 80U, 100U}) {
+    const std::string text = to_text(all, {}, columns);
+    std::istringstream lines{text};
+    for (std::string line; std::getline(lines, line);) {
+      INFO(line);
+      CHECK(memprof::detail::display_width(line) <= columns);
+      CHECK(!line.ends_with(' '));
+    }
+    CHECK_THAT(text, ContainsSubstring("pass --model-size") && ContainsSubstring("A long"));
+  }
 }
 
 TEST_CASE("step analysis: the device's memory is not that of the host") {

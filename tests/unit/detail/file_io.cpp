@@ -69,7 +69,7 @@ TEST_CASE("whole_file: a write that fails in the middle leaves the old file and 
       problem = failure.what();
     }
   }
-  CHECK(problem == "cannot write '" + (directory / "file").string() + "': File too large");
+  CHECK(problem == "cannot write '" + (directory / "file").string() + "': File too large (for RLIMIT_FSIZE: ulimit -f)");
   CHECK(read_whole_file(directory / "file") == "old");
   CHECK(entries_of(directory) == 1);
 }

@@ -44,3 +44,8 @@ run(0 --device 80GB --config llama-7b --dtype bf16 --json)
 if(NOT output STREQUAL document)
   message(FATAL_ERROR "--json prints\n${output}")
 endif()
+
+# A program is no size.
+file(WRITE ${SCRATCH}/trainer "")
+run(2 --device 80GB ./trainer)
+expect_one_line("${errors}" "unexpected argument './trainer'; .*after '--', programs that were built with memprof .* of the Python package; 'memprof run -- PROGRAM' records any program$")

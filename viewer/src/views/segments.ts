@@ -157,7 +157,7 @@ export class SegmentsView {
         column('Deallocations', 'Bytes freed in all of them', ({ usage }) => usage.deallocations.sum, false, true),
         column('Change', 'Allocations minus deallocations, total of all of them', ({ usage }) => usage.segment_change.sum, true),
         column('Live after the last', 'Live bytes at the end of the last one', ({ usage }) => usage.cumulative_current.last),
-        column('Growth per step', 'Slope of a line through the live bytes at their ends', ({ usage }) => usage.growth.per_step, true, true),
+        column('Slope per step', 'Of a straight line through the live bytes at their ends, which what was set up in the first steps tilts as well; the answer above says what still grows, and by how much', ({ usage }) => usage.growth.per_step, true, true),
         // Through fewer than three points a line says nothing.
         {
           title: 'r\u00b2',
