@@ -51,7 +51,7 @@ bool is_packed_pprof(std::string_view begin) {
 /// Packets that begin with the number of their sequence.
 bool is_perfetto_trace(std::string_view begin) {
   constexpr std::string_view sequence = "\x50\x01";
-  return begin.starts_with('\n') && (begin.substr(2, 2) == sequence || begin.substr(3, 2) == sequence);
+  return begin.starts_with('\n') && begin.size() > 3 && (begin.substr(2, 2) == sequence || begin.substr(3, 2) == sequence);
 }
 
 bool is_chrome_trace(std::string_view begin) {
