@@ -2,6 +2,7 @@
 #include <memprof/detail/error.hpp>
 #include <memprof/profile/profile.hpp>
 #include <memprof/report/text/display_width.hpp>
+#include <memprof/report/text/marked_text.hpp>
 #include <memprof/report/text/segment_lines.hpp>
 #include <memprof/report/text/text_format.hpp>
 #include <memprof/report/text/text_options.hpp>
