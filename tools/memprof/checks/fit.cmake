@@ -45,7 +45,7 @@ if(NOT output STREQUAL document)
   message(FATAL_ERROR "--json prints\n${output}")
 endif()
 
-# A program is no size.
+# A program where a size belongs.
 file(WRITE ${SCRATCH}/trainer "")
 run(2 --device 80GB ./trainer)
 expect_one_line("${errors}" "unexpected argument './trainer'; .*after '--', programs that were built with memprof .* of the Python package; 'memprof run -- PROGRAM' records any program$")
